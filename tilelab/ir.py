@@ -11,7 +11,7 @@ Conventions:
 * A ``Call`` names its operation by TVM's full name (``"tirx.exp"``, ``"tl.shfl_xor_sync"``). A tile operation
   (``tl.tileop.*``) is a :class:`Tile` statement and drops that prefix (``"copy"``, ``"gemm"``).
 * Every statement carries ``loc``; ``None`` means that no user line is known.
-* Attributes and annotations are mappings from strings to :data:`Attr` values.
+* Attributes and annotations are mappings from strings to :data:`Attr` values; an integer is a plain ``int``.
 """
 
 from __future__ import annotations
@@ -65,9 +65,14 @@ class Str(Expr):
 
 @node
 class Var(Expr):
-    """A scalar or pointer variable; identity is the object's. ``name`` need not be unique."""
+    """A scalar or pointer variable; identity is the object's. ``name`` need not be unique.
+
+    A typed pointer (``dtype`` ``"handle"``) says what it points to: ``pointee`` (a dtype) and ``scope``.
+    """
 
     name: str
+    pointee: str = ""
+    scope: str = ""
 
 
 @node
@@ -192,7 +197,8 @@ class IndexMap:
     """A layout written as expressions: ``params`` range over ``shape``; ``index`` are the outputs.
 
     A fragment also has ``thread`` (and ``replicate``, a variable over ``replicate_extent`` copies); there ``index``
-    is the position within the thread's registers.
+    is the position within the thread's registers. ``combine`` (a reducer's partial fragment) says how many of the
+    copies are addends; 0 for every other layout.
     """
 
     params: tuple[Var, ...]
@@ -201,6 +207,7 @@ class IndexMap:
     thread: Expr | None = None
     replicate: Var | None = None
     replicate_extent: int = 1
+    combine: int = 0
 
 
 Attr: TypeAlias = "None | bool | int | float | str | Expr | Buffer | IndexMap | tuple[Attr, ...] | AttrMap"
@@ -260,9 +267,10 @@ class Bind(Stmt):
 
 @node
 class For(Stmt):
-    """``for var in range(min, min + extent, step)``. ``kind``: serial parallel vectorized unrolled.
+    """``for var in range(min, min + extent, step)``. ``kind``: serial parallel vectorized unrolled thread.
 
-    A pipelined loop is serial with ``num_stages`` (or order and stage) among ``attrs``.
+    A pipelined loop is serial with ``num_stages`` (or ``tl_pipeline_order`` and ``tl_pipeline_stage``) among
+    ``attrs``. A thread loop is bound to the thread axis ``attrs["thread"]``, e.g. ``"threadIdx.x"``.
     """
 
     var: Var
@@ -328,10 +336,11 @@ class Attribute(Stmt):
 
 @node
 class Assert(Stmt):
-    """A host assertion."""
+    """A host assertion; ``kind`` names the Python exception."""
 
     cond: Expr
     message: str
+    kind: str = "AssertionError"
 
 
 @node
@@ -339,6 +348,8 @@ class Launch(Stmt):
     """One kernel launch: ``body`` runs for each block of ``grid`` and (device programs) each thread of ``threads``.
 
     ``block_vars`` and ``thread_vars`` have one to three variables, x first; ``grid`` and ``threads`` their extents.
+    ``attrs``: ``threads_defaulted`` where the kernel names no thread count, ``kernel`` (the device function's name),
+    ``cluster_dims`` and the like.
     """
 
     block_vars: tuple[Var, ...]

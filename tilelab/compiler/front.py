@@ -1,0 +1,203 @@
+"""Kernel → Program: every form in which TileLang users write a kernel, with its constants given."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from tilelab import ir
+from tilelab.compiler.provenance import recording
+from tilelab.compiler.quiet import quiet
+from tilelab.compiler.refusals import input_error, refusal
+from tilelab.compiler.statements import read_prim_func
+from tilelab.errors import EnvironmentLacks, InputError, TileLabError
+from tilelab.finding import KernelRefused
+
+#: Attribute of a Program under which a jit's pass configuration is kept.
+PASS_CONFIGS = "tilelang_pass_configs"
+COMPILE_FLAGS = "tilelang_compile_flags"
+
+
+def capture(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None) -> ir.Program:
+    """Capture a kernel as a tile-level Program.
+
+    Args:
+        kernel: An ``@tilelang.jit`` function (eager or lazy), a ``T.prim_func``, a compiled kernel, a Program, or a
+            function with no arguments beyond ``consts`` that returns one of these.
+        tensors: Tensors (anything with ``shape``) that settle the ``T.const`` sizes of an eager kernel.
+        consts: Values of ``T.const`` names, of compile-time arguments, or of the function's arguments.
+        files: File names as recorded → as the user typed them, for findings.
+
+    Raises:
+        InputError: A constant is missing or unknown, or ``kernel`` is not a kernel.
+        KernelRefused: TileLang refuses the kernel (TL701, TL702), or a Program cannot say it (TL703).
+    """
+    if isinstance(kernel, ir.Program):
+        return kernel
+    with loading(files):
+        return _capture(kernel, tensors, dict(consts or {}))
+
+
+def capture_prim_func(func: Any, *, outputs: Any = None, extra_attrs: Mapping[str, Any] | None = None) -> ir.Program:
+    """Capture a TVM PrimFunc as a tile-level Program; ``outputs`` is the kernel's ``out_idx``."""
+    return read_prim_func(func, outputs=outputs, extra_attrs=extra_attrs)
+
+
+@contextmanager
+def loading(files: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Within the block kernels are built quietly, with macro call sites recorded and errors told in plain words.
+
+    Raises:
+        InputError: A name is missing, or Python cannot parse the file.
+        KernelRefused: TileLang refuses a kernel.
+        EnvironmentLacks: TileLang is not installed.
+    """
+    try:
+        import tilelang  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentLacks(f"TileLang cannot be imported: {error}", fix="pip install 'tilelang>=0.1.15,<0.2'") from None
+    try:
+        with quiet(), recording(), _assertions_kept():
+            yield
+    except (TileLabError, KernelRefused):
+        raise
+    except Exception as error:
+        told = input_error(error, files=files)
+        raise told or KernelRefused(refusal(error, files=files)) from error
+
+
+@contextmanager
+def _assertions_kept() -> Iterator[None]:
+    """Let ``T.device_assert`` be recorded: TileLang drops it on a machine with no GPU."""
+    from tilelang.cuda import debug
+
+    before = debug._IS_CUDA_AVAILABLE
+    debug._IS_CUDA_AVAILABLE = True
+    try:
+        yield
+    finally:
+        debug._IS_CUDA_AVAILABLE = before
+
+
+def _capture(kernel: Any, tensors: tuple[Any, ...], consts: dict[str, Any], depth: int = 0) -> ir.Program:
+    kind = type(kernel).__name__
+    if isinstance(kernel, ir.Program):
+        return kernel
+    if kind == "AutoTuneImpl":
+        kernel, kind = kernel.jit_impl, "JITImpl"
+    if kind == "JITImpl":
+        return _capture_jit(kernel, tensors, consts)
+    if kind == "PrimFunc":
+        return read_prim_func(kernel)
+    if kind == "JITKernel":
+        return read_prim_func(kernel.prim_func, outputs=kernel.out_idx)
+    if callable(kernel) and not isinstance(kernel, type) and depth < 3:
+        return _capture(_call(kernel, consts), tensors, consts, depth + 1)
+    raise InputError(
+        f"{getattr(kernel, '__name__', kind)} is not a kernel but a {kind}",
+        fix="give a @tilelang.jit function, a T.prim_func, or a function that returns one",
+    )
+
+
+def _call(function: Any, consts: dict[str, Any]) -> Any:
+    """Call a function of constants only; the constants it takes are used up."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise InputError(f"{function!r} is not a kernel") from None
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    given = {k: consts.pop(k) for k in list(consts) if takes_all or k in parameters}
+    missing = [
+        n for n, p in parameters.items() if p.default is p.empty and n not in given and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+    ]
+    if missing:
+        raise InputError(f"{function.__name__} needs {', '.join(missing)}", fix=_give(missing))
+    return function(**given)
+
+
+def _give(names: list[str]) -> str:
+    return f"give {' '.join(f'--const {n}=VALUE' for n in names)} (or consts={{{', '.join(f'{n!r}: …' for n in names)}}})"
+
+
+def _capture_jit(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> ir.Program:
+    func = jit.func
+    if type(func).__name__ == "PrimFunc":
+        return read_prim_func(func, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit))
+    # TileLang's cache does not notice that a Python global changed since: build afresh.
+    getattr(func, "p1_cache", {}).clear()
+    eager = _is_eager(jit, tensors, consts)
+    parameters = jit.signature.parameters
+    tensor_names = list(func.tensor_args)
+    positional = dict(zip(tensor_names if eager else [], (_Shape(t) for t in tensors), strict=False))
+    _check_arguments(jit, parameters, tensor_names, {**positional, **consts}, eager)
+    if eager:
+        prim = jit.get_tir(**positional, **consts)
+    else:
+        prim = jit.get_tir(**{k: v for k, v in consts.items() if k in parameters or _takes_all(parameters)})
+    return read_prim_func(prim, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit, prim))
+
+
+def _takes_all(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    return any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _is_eager(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> bool:
+    if jit.mode in ("eager", "lazy"):
+        return bool(jit.mode == "eager")
+    # An eager kernel annotates tensors in its signature or body; a lazy one takes only compile-time values.
+    from tilelang.language.eager.ast import has_internal_prim_func
+
+    if has_internal_prim_func(jit.func.orig_func):
+        return False
+    return bool(jit.func.tensor_args) or jit.initialize_jit_mode(**consts) == "eager"
+
+
+def _check_arguments(
+    jit: Any, parameters: Mapping[str, inspect.Parameter], tensor_names: list[str], given: Mapping[str, Any], eager: bool
+) -> None:
+    name = jit.func.orig_func.__name__
+    values = [n for n in parameters if n not in tensor_names]
+    missing = [
+        n for n in values
+        if parameters[n].default is inspect.Parameter.empty and n not in given and parameters[n].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    ]  # fmt: skip
+    if missing:
+        raise InputError(f"{name} needs {', '.join(missing)}", fix=_give(missing))
+    if not eager and not _takes_all(parameters):
+        unknown = [n for n in given if n not in parameters]
+        if unknown:
+            known = f"it takes {', '.join(values)}" if values else "it takes none"
+            raise InputError(f"{name} has no constant {', '.join(unknown)}", fix=known)
+
+
+def _compile_attrs(jit: Any, prim: Any = None) -> dict[str, Any]:
+    """The jit's own pass configuration and compiler flags, which win over those of the function."""
+    on_function = dict(prim.attrs or {}) if prim is not None else {}
+    out: dict[str, Any] = {}
+    configs = {
+        **dict(on_function.get(PASS_CONFIGS, {}) or {}),
+        **{str(getattr(k, "value", k)): v for k, v in (jit.pass_configs or {}).items()},
+    }
+    if configs:
+        out[PASS_CONFIGS] = {str(getattr(k, "value", k)): v for k, v in configs.items()}
+    flags = jit.compile_flags
+    own = [flags] if isinstance(flags, str) else list(flags or ())
+    every = [*(str(f) for f in on_function.get(COMPILE_FLAGS, ()) or ()), *own]
+    if every:
+        out[COMPILE_FLAGS] = every
+    return out
+
+
+class _Shape:
+    """What TileLang asks of a tensor to settle sizes: its shape, strides (in elements) and dtype."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.shape = tuple(tensor.shape)
+        strides = tensor.stride() if callable(getattr(tensor, "stride", None)) else [s // tensor.itemsize for s in tensor.strides]
+        self._strides = tuple(strides)
+        self.dtype = tensor.dtype
+
+    def stride(self) -> tuple[int, ...]:
+        return self._strides
