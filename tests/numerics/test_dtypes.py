@@ -152,13 +152,23 @@ def test_float64_to_narrow_rounds_once() -> None:
 @pytest.mark.parametrize("dst", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "int4", "uint4"])
 @pytest.mark.parametrize("src", ["float32", "float64", "float16"])
 def test_float_to_int_saturates(src: str, dst: str) -> None:
-    values = np.concatenate([VALUES[:: max(1, VALUES.size // 20_000)], np.float32([0.5, -0.5, -0.999, 1e30, -1e30, np.inf, -np.inf, np.nan])])
+    values = np.concatenate(
+        [VALUES[:: max(1, VALUES.size // 20_000)], np.float32([0.5, -0.5, -0.999, 1e30, -1e30, np.inf, -np.inf, np.nan])]
+    )
     with np.errstate(invalid="ignore"):
         values = values.astype(dt.carrier(src))
     low, high = dt._int_range(dt.info(dst))
     got = dt.cast(values, src, dst)
     assert got.dtype == dt.carrier(dst)
-    nan = (low if low else 1 << 63) if "64" in dst else low if src == "float64" and dst == "int32" else 1 << 31 if src == "float64" and dst == "uint32" else 0
+    nan = (
+        (low if low else 1 << 63)
+        if "64" in dst
+        else low
+        if src == "float64" and dst == "int32"
+        else 1 << 31
+        if src == "float64" and dst == "uint32"
+        else 0
+    )
     for v, g in zip(values.tolist(), got.tolist(), strict=True):
         want = nan if v != v else high if v >= high else low if v <= low else int(v)
         assert g == want, (v, g, want)

@@ -19,9 +19,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 PIECE = 32768  # elements: three uint32 scratch arrays of it stay within a 1 MiB cache
 _SIGN, _ABS, _INF = np.uint32(0x8000_0000), np.uint32(0x7FFF_FFFF), np.uint32(0x7F80_0000)
-_F16_MIN_NORMAL = np.uint32(0x3880_0000)  # 2^-14
-_F16_NORMAL_SPAN = np.uint32(0x477F_F000 - 0x3880_0000)  # up to 65520, which rounds to infinity
-_HALF = np.float32(0.5)  # its ulp is 2^-24, the spacing of float16 subnormals: adding it rounds them
 
 
 # ------------------------------------------------------------------------------------------------ at most 8 bits
@@ -196,6 +193,67 @@ def _by_pieces(x: Array, out: Array | None, dtype: np.dtype[Any], piece: Callabl
     return out
 
 
+def _spacing(u: Array) -> tuple[Array, bool]:
+    """For each float32, 1.5 times the power of two whose float32 ulp is the spacing of float16 around the value.
+
+    Adding it rounds to a float16 (ties to even, since it is an even number of ulps) and taking it away leaves that.
+    The flag says whether any value has a magnitude of 32768 or more, or is NaN.
+    """
+    t = _scratch.t[: u.size]
+    np.bitwise_and(u, _INF, out=t)
+    power: Array = t.view(np.float32)
+    large = bool(power.max() >= 32768.0)
+    np.maximum(power, np.float32(2.0**-14), out=power)  # subnormals have the spacing of the smallest normals
+    if large:
+        np.minimum(power, np.float32(2.0**73), out=power)  # keeps it finite; such values become infinite anyway
+    power *= np.float32(1.5 * 2.0**13)
+    return power, large
+
+
+def _round_f16(u: Array, o: Array) -> None:
+    power, large = _spacing(u)
+    nan = _nans(u, 13) if large else None
+    f: Array = _scratch.s[: u.size].view(np.float32)
+    if large:
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.add(u.view(np.float32), power, out=f)
+            f -= power
+            f *= np.float32(2.0**112)  # 65536 and beyond overflow
+            f *= np.float32(2.0**-112)
+    else:
+        np.add(u.view(np.float32), power, out=f)
+        f -= power
+    np.bitwise_and(u, _SIGN, out=o)  # the sign of zeros
+    o |= f.view(np.uint32)
+    if nan is not None:
+        o[nan[0]] = nan[1]
+
+
+def _pack_f16(u: Array, o: Array) -> None:
+    power, large = _spacing(u)
+    nan = _nans(u, 13) if large else None
+    s, t = _scratch.s[: u.size], _scratch.t[: u.size]
+    f: Array = s.view(np.float32)
+    if large:
+        with np.errstate(invalid="ignore"):
+            np.add(u.view(np.float32), power, out=f)
+            f -= power
+            np.clip(f, np.float32(-65536), np.float32(65536), out=f)
+    else:
+        np.add(u.view(np.float32), power, out=f)
+        f -= power
+    f *= np.float32(2.0**-112)  # float16's exponents, 13 bits too high; its subnormals become float32's
+    s >>= np.uint32(13)
+    s &= np.uint32(0x7FFF)
+    np.right_shift(u, np.uint32(16), out=t)
+    t &= np.uint32(0x8000)
+    t |= s
+    o[:] = t
+    if nan is not None:
+        at, cut = nan
+        o[at] = (cut >> np.uint32(16)) & np.uint32(0x8000) | np.uint32(0x7C00) | (cut >> np.uint32(13)) & np.uint32(0x3FF)
+
+
 def _bumped(u: Array, drop: int) -> Array:
     """``u`` plus half a unit of what remains after dropping ``drop`` bits, ties to even (to be cut by the caller)."""
     t = _scratch.t[: u.size]
@@ -206,84 +264,28 @@ def _bumped(u: Array, drop: int) -> Array:
     return t
 
 
-def _off_normal(u: Array) -> tuple[Array, bool]:
-    """``|u|`` relative to the smallest normal float16, and whether any value is zero, subnormal, too large or NaN."""
-    s = _scratch.s[: u.size]
-    np.bitwise_and(u, _ABS, out=s)
-    s -= _F16_MIN_NORMAL  # wraps below
-    return s, bool(s.max() >= _F16_NORMAL_SPAN)
-
-
-def _round_f16(u: Array, o: Array) -> None:
-    t = _bumped(u, 13)
-    s, special = _off_normal(u)
-    if not special:
-        np.bitwise_and(t, np.uint32(0xFFFF_E000), out=o)
-        return
-    t &= np.uint32(0xFFFF_E000)
-    s += _F16_MIN_NORMAL
-    small = s < _F16_MIN_NORMAL
-    sign = u & _SIGN
-    if small.any():
-        with np.errstate(invalid="ignore"):
-            f = s.view(np.float32) + _HALF
-            f -= _HALF
-        np.copyto(t, f.view(np.uint32) | sign, where=small)
-    large = s >= np.uint32(0x477F_F000)
-    if large.any():
-        np.copyto(t, sign | _INF, where=large)
-        nan = s > _INF
-        if nan.any():
-            np.copyto(t, _quiet(u, 13), where=nan)
-    o[:] = t
-
-
 def _round_bf16(u: Array, o: Array) -> None:
     t = _bumped(u, 16)
-    t &= np.uint32(0xFFFF_0000)
-    _fix_bf16_nan(u, t)
-    o[:] = t
+    nan = _nans(u, 16)
+    np.bitwise_and(t, np.uint32(0xFFFF_0000), out=o)
+    if nan is not None:
+        o[nan[0]] = nan[1]
 
 
 def _pack_bf16(u: Array, o: Array) -> None:
     t = _bumped(u, 16)
-    _fix_bf16_nan(u, t)
+    nan = _nans(u, 16)
     t >>= np.uint32(16)
     o[:] = t
+    if nan is not None:
+        o[nan[0]] = nan[1] >> np.uint32(16)
 
 
-def _fix_bf16_nan(u: Array, t: Array) -> None:
-    nan = np.isnan(u.view(np.float32))
-    if nan.any():
-        np.copyto(t, _quiet(u, 16), where=nan)
-
-
-def _pack_f16(u: Array, o: Array) -> None:
-    t = _bumped(u, 13)
-    s, special = _off_normal(u)
-    t >>= np.uint32(13)
-    t -= np.uint32(112 << 10)  # from float32's exponent bias to float16's
-    t &= np.uint32(0x7FFF)
-    if special:
-        s += _F16_MIN_NORMAL
-        small = s < _F16_MIN_NORMAL
-        if small.any():
-            with np.errstate(invalid="ignore"):
-                f = s.view(np.float32) + _HALF
-            np.copyto(t, f.view(np.uint32) - np.uint32(0x3F00_0000), where=small)
-        large = s >= np.uint32(0x477F_F000)
-        if large.any():
-            np.copyto(t, np.uint32(0x7C00), where=large)
-            nan = s > _INF
-            if nan.any():
-                np.copyto(t, (_quiet(u, 13) >> np.uint32(13)) & np.uint32(0x3FF) | np.uint32(0x7C00), where=nan)
-    np.right_shift(u, np.uint32(16), out=s)
-    s &= np.uint32(0x8000)
-    t |= s
-    o[:] = t
-
-
-def _quiet(u: Array, drop: int) -> Array:
-    """NaNs cut to the bits that remain, kept NaN where only dropped bits said so."""
-    cut = u & np.uint32(0xFFFF_FFFF << drop & 0xFFFF_FFFF)
-    return np.where(cut & np.uint32(0x007F_FFFF), cut, cut | np.uint32(0x0040_0000))
+def _nans(u: Array, drop: int) -> tuple[Array, Array] | None:
+    """Where the NaNs of ``u`` are and what they are when cut by ``drop`` bits; None if there are none."""
+    is_nan = np.isnan(u.view(np.float32))
+    if not is_nan.any():
+        return None
+    at = np.flatnonzero(is_nan)
+    cut = u[at] & np.uint32(0xFFFF_FFFF << drop & 0xFFFF_FFFF)
+    return at, np.where(cut & np.uint32(0x007F_FFFF), cut, cut | np.uint32(0x0040_0000))  # still NaN

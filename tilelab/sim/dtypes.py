@@ -281,14 +281,17 @@ def _top_bits(values: Array) -> Array:
 
 
 def _unsigned(raw: Array, d: DType) -> Array:
-    return raw.view(f"u{max(d.bits, 8) // 8}")
+    unsigned: Array = raw.view(f"u{max(d.bits, 8) // 8}")
+    return unsigned
 
 
 def _wrap_small(codes: Array, d: DType) -> Array:
     shift = np.uint8(8 - d.bits)
     if d.kind == "i":
-        return ((codes << shift).view(np.int8)) >> shift.astype(np.int8)
-    return codes & np.uint8((1 << d.bits) - 1)
+        signed: Array = (codes << shift).view(np.int8) >> np.int8(shift)
+        return signed
+    masked: Array = codes & np.uint8((1 << d.bits) - 1)
+    return masked
 
 
 def _pack_small(codes: Array, width: int) -> Array:
@@ -304,7 +307,8 @@ def _unpack_small(octets: Array, width: int) -> Array:
     per = 8 // width if 8 % width == 0 else 1
     shifts = (np.arange(per) * width).astype(np.uint8)
     parts = (octets[..., None] >> shifts) & np.uint8((1 << width) - 1)
-    return parts.reshape(*octets.shape[:-1], -1)
+    codes: Array = parts.reshape(*octets.shape[:-1], -1)
+    return codes
 
 
 def _int_range(d: DType) -> tuple[int, int]:
