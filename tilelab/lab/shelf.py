@@ -1,0 +1,162 @@
+"""The puzzles as a learner sees them: the course on one side, the learner's folder with their copies on the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilelab.errors import InputError
+from tilelab.lab import progress
+
+LANGUAGES = ("en", "zh")
+DEFAULT_HOME = "tilelab-puzzles"
+
+#: letter of a part of the course → its title in each of LANGUAGES
+PARTS: Mapping[str, tuple[str, str]] = {
+    "0": ("Warm-up", "热身"),
+    "A": ("Tiles", "分块"),
+    "B": ("Cooperation", "协作"),
+    "C": ("Layouts", "布局"),
+    "D": ("GEMM", "矩阵乘"),
+    "E": ("Low precision and sparsity", "低精度与稀疏"),
+    "F": ("Attention", "注意力"),
+    "G": ("FlashMLA and beyond", "FlashMLA 及其后"),
+    "H": ("Experts at the memory limit", "触及显存极限的专家模型"),
+}
+
+
+class UnknownPuzzle(InputError):
+    """There is no such puzzle."""
+
+    unknown_puzzle = True
+
+
+def learner_home(root: Path) -> Path:
+    """Return the learner's folder below a server's ``root``: ``TILELAB_HOME`` if it lies there, or else ``tilelab-puzzles``."""
+    named = os.environ.get("TILELAB_HOME")
+    if named:
+        folder = Path(named).expanduser().resolve()
+        if folder.is_relative_to(root.resolve()):
+            return folder
+    return root.resolve() / DEFAULT_HOME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """What the panel shows and opens. ``root`` is the folder that the server serves; paths in answers are relative to it."""
+
+    root: Path
+
+    @property
+    def home(self) -> Path:
+        """The learner's folder."""
+        return learner_home(self.root)
+
+    def listing(self, lang: str) -> dict[str, Any]:
+        """Return every puzzle in the order of the course, with its texts in ``lang`` and the learner's state."""
+        known = progress.load(self.home)
+        return {
+            "schema": "tilelab.lab.puzzles",
+            "version": 1,
+            "folder": self._served(self.home),
+            "puzzles": [self._entry(p, lang, known.get(p.id, {})) for p in _puzzles()],
+        }
+
+    def progress(self) -> dict[str, Any]:
+        """Return the state and score of each puzzle, and how many are solved."""
+        entries = self.listing("en")["puzzles"]
+        return {
+            "solved": sum(e["state"] == "solved" for e in entries),
+            "total": len(entries),
+            "puzzles": {e["id"]: {key: e[key] for key in ("state", "score", "max")} for e in entries},
+        }
+
+    def open(self, name: str, lang: str) -> dict[str, Any]:
+        """Make sure that the learner has a copy of the puzzle's notebook; a copy that is there stays as it is.
+
+        Raises:
+            UnknownPuzzle: No puzzle is called ``name`` (its number, its id).
+            InputError: The folder cannot be written.
+        """
+        puzzle = _find(name)
+        path = self.copy_of(puzzle, lang)
+        created = not path.exists() and place(path, _notebook(puzzle, lang))
+        return {"id": puzzle.id, "path": self._served(path), "created": created}
+
+    def copy_of(self, puzzle: Any, lang: str) -> Path:
+        """Return where the learner's copy of a puzzle lies, or would lie: one for each language."""
+        return self.home / (f"{puzzle.id}.ipynb" if lang == "en" else f"{puzzle.id}.{lang}.ipynb")
+
+    def _entry(self, puzzle: Any, lang: str, best: Mapping[str, Any]) -> dict[str, Any]:
+        path = self.copy_of(puzzle, lang)
+        opened = any(self.copy_of(puzzle, each).exists() for each in LANGUAGES)
+        state = "solved" if best.get("passed") else "started" if best or opened else "new"
+        return {
+            "id": puzzle.id,
+            "number": puzzle.number,
+            "title": puzzle.title(lang),
+            "idea": puzzle.idea(lang),
+            "part": puzzle.part,
+            "partTitle": PARTS.get(puzzle.part, (puzzle.part,) * 2)[LANGUAGES.index(lang)],
+            "state": state,
+            "score": best.get("score"),
+            "max": best.get("max", 100),
+            "path": self._served(path) if path.exists() else None,
+        }
+
+    def _served(self, path: Path) -> str:
+        served = path.relative_to(self.root.resolve()).as_posix()
+        return "" if served == "." else served
+
+
+def place(path: Path, notebook: Mapping[str, Any]) -> bool:
+    """Write a notebook where nothing lies yet, whole or not at all; return False when something lay there and was kept."""
+    text = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        try:
+            os.link(temporary, path)  # unlike a rename, this never replaces what is there
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without links
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+        return True
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}", fix="Choose another folder with TILELAB_HOME") from None
+    finally:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _puzzles() -> Iterable[Any]:
+    from tilelab.course import puzzles
+
+    return puzzles()
+
+
+def _find(name: str) -> Any:
+    for puzzle in _puzzles():
+        if name in (puzzle.id, str(puzzle.number)):
+            return puzzle
+    raise UnknownPuzzle(f"there is no puzzle {name!r}", fix=f"There are: {', '.join(p.id for p in _puzzles())}")
+
+
+def _notebook(puzzle: Any, lang: str) -> dict[str, Any]:
+    """Return the puzzle's notebook with the puzzle's name in its metadata, by which the Check button knows it."""
+    notebook = dict(puzzle.notebook(lang))
+    metadata = dict(notebook.get("metadata", {}))
+    metadata["tilelab"] = {**metadata.get("tilelab", {}), "puzzle": puzzle.id, "lang": lang}
+    return {**notebook, "metadata": metadata}
