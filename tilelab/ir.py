@@ -210,7 +210,7 @@ class IndexMap:
     combine: int = 0
 
 
-Attr: TypeAlias = "None | bool | int | float | str | Expr | Buffer | IndexMap | tuple[Attr, ...] | AttrMap"
+Attr: TypeAlias = "bool | int | float | str | Expr | Buffer | IndexMap | tuple[Attr, ...] | AttrMap | None"
 
 
 @node
@@ -385,6 +385,18 @@ class Program:
     outputs: tuple[int, ...] = ()
     attrs: Mapping[str, Attr] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+
+
+def dynamic_sizes(program: Program) -> dict[str, Var]:
+    """Return the symbolic sizes of the parameters by name: variables of their shapes and strides that no parameter is."""
+    scalars = {p.var for p in program.params}
+    found: dict[str, Var] = {}
+    for p in program.params:
+        for e in (*p.buffer.shape, *p.buffer.strides) if p.buffer else ():
+            for n in walk(e):
+                if isinstance(n, Var) and n not in scalars:
+                    found.setdefault(n.name, n)
+    return found
 
 
 def children(n: Expr | Stmt) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -95,8 +96,9 @@ def _capture(kernel: Any, tensors: tuple[Any, ...], consts: dict[str, Any], dept
         return read_prim_func(kernel.prim_func, outputs=kernel.out_idx)
     if callable(kernel) and not isinstance(kernel, type) and depth < 3:
         return _capture(_call(kernel, consts), tensors, consts, depth + 1)
+    name = getattr(kernel, "__name__", kind)
     raise InputError(
-        f"{getattr(kernel, '__name__', kind)} is not a kernel but a {kind}",
+        f"{name} is not a kernel but a {kind}",
         fix="give a @tilelang.jit function, a T.prim_func, or a function that returns one",
     )
 
@@ -127,23 +129,46 @@ def _capture_jit(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> 
         return read_prim_func(func, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit))
     # TileLang's cache does not notice that a Python global changed since: build afresh.
     getattr(func, "p1_cache", {}).clear()
-    eager = _is_eager(jit, tensors, consts)
+    name = func.orig_func.__name__
     parameters = jit.signature.parameters
-    tensor_names = list(func.tensor_args)
-    positional = dict(zip(tensor_names if eager else [], (_Shape(t) for t in tensors), strict=False))
-    _check_arguments(jit, parameters, tensor_names, {**positional, **consts}, eager)
+    values = [n for n in parameters if n not in func.tensor_args]
+    missing = [n for n in values if parameters[n].default is _EMPTY and n not in consts and parameters[n].kind in _NAMED]
+    if missing:
+        raise InputError(f"{name} needs {', '.join(missing)}", fix=_give(missing))
+    eager = _is_eager(jit, consts)
+    given = dict(consts)
     if eager:
-        prim = jit.get_tir(**positional, **consts)
-    else:
-        prim = jit.get_tir(**{k: v for k, v in consts.items() if k in parameters or _takes_all(parameters)})
-    return read_prim_func(prim, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit, prim))
+        given.update(zip(func.tensor_args, (_Shape(t) for t in tensors), strict=False))
+    elif not _takes_all(parameters):
+        given = {k: v for k, v in consts.items() if k in parameters}
+    try:
+        prim = jit.get_tir(**given)
+    except ValueError as error:
+        wanted = _CONSTEXPR.match(str(error))
+        if wanted is None:
+            raise
+        raise InputError(f"{name} needs {wanted[1]}", fix=_give([wanted[1]])) from None
+    program = read_prim_func(prim, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit, prim))
+    sizes = {v.name for t in func.p1_cache.values() for v in t.constexprs or ()}
+    known = {*parameters, *sizes, *ir.dynamic_sizes(program)}
+    unknown = [n for n in consts if n not in known]
+    if unknown and not _takes_all(parameters):
+        listed = [*values, *sorted(sizes), *ir.dynamic_sizes(program)]
+        raise InputError(f"{name} has no constant {', '.join(unknown)}", fix=f"it takes {', '.join(listed) if listed else 'none'}")
+    return program
+
+
+_EMPTY = inspect.Parameter.empty
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+#: How TileLang says that a ``T.const`` size has no value.
+_CONSTEXPR = re.compile(r"Cannot find value for constexpr variable `(\w+)`")
 
 
 def _takes_all(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def _is_eager(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> bool:
+def _is_eager(jit: Any, consts: dict[str, Any]) -> bool:
     if jit.mode in ("eager", "lazy"):
         return bool(jit.mode == "eager")
     # An eager kernel annotates tensors in its signature or body; a lazy one takes only compile-time values.
@@ -152,24 +177,6 @@ def _is_eager(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> boo
     if has_internal_prim_func(jit.func.orig_func):
         return False
     return bool(jit.func.tensor_args) or jit.initialize_jit_mode(**consts) == "eager"
-
-
-def _check_arguments(
-    jit: Any, parameters: Mapping[str, inspect.Parameter], tensor_names: list[str], given: Mapping[str, Any], eager: bool
-) -> None:
-    name = jit.func.orig_func.__name__
-    values = [n for n in parameters if n not in tensor_names]
-    missing = [
-        n for n in values
-        if parameters[n].default is inspect.Parameter.empty and n not in given and parameters[n].kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    ]  # fmt: skip
-    if missing:
-        raise InputError(f"{name} needs {', '.join(missing)}", fix=_give(missing))
-    if not eager and not _takes_all(parameters):
-        unknown = [n for n in given if n not in parameters]
-        if unknown:
-            known = f"it takes {', '.join(values)}" if values else "it takes none"
-            raise InputError(f"{name} has no constant {', '.join(unknown)}", fix=known)
 
 
 def _compile_attrs(jit: Any, prim: Any = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tilelab.ir import SourceLoc
@@ -52,12 +53,12 @@ def recording() -> Iterator[None]:
 def _library_roots() -> tuple[str, ...]:
     import tilelang
 
-    return (os.path.dirname(os.path.abspath(tilelang.__file__)) + os.sep,)
+    return (str(Path(tilelang.__file__).resolve().parent) + os.sep,)
 
 
 def is_library(file: str) -> bool:
     """Tell whether ``file`` belongs to TileLang (or the TVM inside it) rather than to the user."""
-    return file.startswith(_library_roots()) or file.startswith("<") and not _is_cell(file)
+    return file.startswith(_library_roots()) or (file.startswith("<") and not _is_cell(file))
 
 
 def _is_cell(file: str) -> bool:

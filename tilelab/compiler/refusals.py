@@ -129,7 +129,7 @@ def _frames(error: BaseException) -> tuple[list[tuple[FrameType, int]], list[Fra
 
 
 def _is_user(file: str) -> bool:
-    if is_library(file) or file.startswith("python/") or file.startswith("/project/"):
+    if is_library(file) or file.startswith(("python/", "/project/")):
         return False
     return "tilelab/" not in file.replace("\\", "/") or "/kernels/" in file
 
