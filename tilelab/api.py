@@ -1,0 +1,231 @@
+"""``tilelab.simulate`` and ``tilelab.check``: capture (from a cache), run, and give back tensors of the kind that came."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from tilelab import ir
+from tilelab.errors import InputError
+from tilelab.finding import Finding, KernelRefused, finding
+from tilelab.trace import SimParams, Trace
+
+_KEPT = 128  # captured programs held, least recently used go first
+_programs: OrderedDict[Any, tuple[Any, ir.Program]] = OrderedDict()
+
+
+def simulate(
+    kernel: Any, *tensors: Any, level: str = "tile", params: SimParams | None = None, consts: Mapping[str, Any] | None = None
+) -> Trace:
+    """Run ``kernel`` in the simulator; no GPU and no TileLang runtime take part.
+
+    Args:
+        kernel: A jitted kernel, a prim_func, a captured Program, or a function of ``consts`` that returns one.
+        tensors: Its inputs, torch or numpy, in order; with none at all they are made as ``tilelab check`` makes them.
+        level: ``"tile"``: what the kernel means.
+        params: How to simulate. Default: ``SimParams()``.
+        consts: Constants, dynamic sizes and scalars by name.
+
+    Returns:
+        The Trace; ``outputs`` and ``result`` are torch where any input was, else numpy. Inputs are left as they were.
+
+    Raises:
+        KernelRefused: TileLang, or the simulator, cannot take this kernel; ``finding`` says why.
+        InputError: A tensor or constant does not fit.
+    """
+    params = canonical(params or SimParams())
+    program = program_of(kernel, *tensors, consts=consts)
+    trace = run(program, arguments(kernel, program, tensors, consts or {}, params.seed), level=level, params=params)
+    return _as_given(trace, tensors)
+
+
+def check(
+    kernel: Any,
+    *tensors: Any,
+    level: str = "tile",
+    target: str = "sm_80",
+    params: SimParams | None = None,
+    consts: Mapping[str, Any] | None = None,
+) -> tuple[Finding, ...]:
+    """Return what is wrong with ``kernel``: from running it, from its budgets, and from lowering it for ``target``.
+
+    Takes what :func:`simulate` takes; a kernel that is refused is a finding too.
+
+    Raises:
+        InputError: A tensor, a constant or the target does not fit.
+    """
+    params = canonical(dataclasses.replace(params or SimParams(), target=target))
+    try:
+        program = program_of(kernel, *tensors, consts=consts)
+    except KernelRefused as refused:
+        return (refused.finding,)
+    try:
+        ran = run(program, arguments(kernel, program, tensors, consts or {}, params.seed), level=level, params=params).findings
+    except KernelRefused as refused:
+        ran = (refused.finding,)
+    return merged(ran, static_findings(program, params.target))
+
+
+def canonical(params: SimParams) -> SimParams:
+    """Return ``params`` with its target in canonical form (``sm_90`` → ``sm_90a``)."""
+    from tilelab.machine import canonical_target
+
+    return dataclasses.replace(params, target=canonical_target(params.target))
+
+
+def run(program: ir.Program, inputs: Mapping[str, Any], *, level: str, params: SimParams) -> Trace:
+    """Simulate a captured program on numpy inputs by name.
+
+    Raises:
+        KernelRefused: The level, or something in the program, is not simulated yet (TL703).
+    """
+    if level not in ("tile", "thread"):
+        raise InputError(f"level {level!r} is neither 'tile' nor 'thread'")
+    if level == "thread":
+        raise KernelRefused(finding("TL703", "The thread level is not simulated yet.", fix="Use level tile."))
+    from tilelab import sim
+
+    return sim.simulate(program, inputs, params)
+
+
+def static_findings(program: ir.Program, target: str) -> tuple[Finding, ...]:
+    """Return what is wrong before any run: budgets of ``target``, and what its lowering says or refuses."""
+    from tilelab.analysis.budget import budget_findings
+
+    budget = tuple(budget_findings(program, target))
+    try:
+        from tilelab.compiler import lower
+
+        return merged(budget, lower(program, target=target).findings)
+    except KernelRefused as refused:
+        return merged(budget, (refused.finding,))
+
+
+def merged(*groups: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Join findings, each (code, file, line) of a later group only where an earlier one lacks it, in source order."""
+    out: list[Finding] = []
+    for group in groups:
+        seen = {(f.code, f.file, f.line) for f in out}
+        out += [f for f in group if (f.code, f.file, f.line) not in seen]
+    return tuple(sorted(out, key=lambda f: (f.file or "", f.line or 0)))
+
+
+# ------------------------------------------------------------------------------------------------- capture
+def program_of(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None) -> ir.Program:
+    """Capture ``kernel``, or answer from the cache: its key is what the kernel is made from, not its TIR.
+
+    Raises:
+        KernelRefused: TileLang refuses the kernel.
+        InputError: ``kernel`` is not a kernel, or a constant is missing.
+    """
+    if isinstance(kernel, ir.Program):
+        return kernel
+    from tilelab.compiler import capture
+
+    key = _key(kernel, tensors, consts or {})
+    if key is not None and key in _programs:
+        _programs.move_to_end(key)
+        return _programs[key][1]
+    program = capture(kernel, *tensors, consts=dict(consts or {}))
+    if key is not None:
+        _programs[key] = (kernel, program)  # holding the kernel keeps its id, which is in the key, from being reused
+        while len(_programs) > _KEPT:
+            _programs.popitem(last=False)
+    return program
+
+
+def arguments(kernel: Any, program: ir.Program, tensors: tuple[Any, ...], consts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return the program's inputs by name, as numpy; with no tensors at all, made from ``seed``.
+
+    Raises:
+        InputError: They do not fit the kernel's declaration.
+    """
+    from tilelab.tensors import bind, default_inputs, inputs_of
+
+    sizes = {k: v for k, v in consts.items() if isinstance(v, int | float)}
+    names = [p.name for p in inputs_of(program)]
+    if not tensors and any(name not in consts for name in names):
+        return sizes | default_inputs(program, seed=seed, consts=consts)
+    given = _positional(kernel, tensors, names)
+    return sizes | bind(program, given, consts)
+
+
+def _positional(kernel: Any, tensors: tuple[Any, ...], names: list[str]) -> tuple[Any, ...]:
+    """An eager kernel may take compile-time constants among its tensors: leave them out, they are in the program."""
+    signature = getattr(kernel, "signature", None)
+    if not isinstance(signature, inspect.Signature) or len(tensors) == len(names):
+        return tensors
+    given = dict(zip(signature.parameters, tensors, strict=False))
+    return tuple(given[n] for n in names if n in given) if set(given) >= set(names) else tensors
+
+
+def _as_given(trace: Trace, tensors: tuple[Any, ...]) -> Trace:
+    from tilelab.tensors import is_torch, like
+
+    example = next((t for t in tensors if is_torch(t)), None)
+    if example is None:
+        return trace
+    made = {id(a): like(a, example) for a in trace.outputs.values()}
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(map(convert, value))
+        return made.get(id(value)) if id(value) in made else like(value, example) if hasattr(value, "dtype") else value
+
+    return dataclasses.replace(trace, outputs={n: made[id(a)] for n, a in trace.outputs.items()}, result=convert(trace.result))
+
+
+def _key(kernel: Any, tensors: tuple[Any, ...], consts: Mapping[str, Any]) -> Any:
+    try:
+        key = (id(kernel), tuple(map(_kind, tensors)), tuple(sorted((k, _kind(v)) for k, v in consts.items())), _surroundings(kernel))
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _kind(value: Any) -> Any:
+    """What of an argument a captured program depends on: a tensor's type, or the value itself."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        strides = value.stride() if callable(getattr(value, "stride", None)) else getattr(value, "strides", None)
+        return "tensor", tuple(value.shape), str(value.dtype), strides
+    return type(value).__name__, value
+
+
+def _surroundings(kernel: Any) -> tuple[Any, ...]:
+    """The plain globals and closure values that the kernel's Python reads: changing one must capture again."""
+    function = getattr(getattr(kernel, "func", kernel), "orig_func", kernel)
+    return tuple(_read_by(function, set())) if isinstance(function, types.FunctionType) else ()
+
+
+def _read_by(function: types.FunctionType, seen: set[int]) -> list[tuple[str, Any]]:
+    if id(function) in seen or len(seen) > 32:
+        return []
+    seen.add(id(function))
+    names: set[str] = set()
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    scope = {n: function.__globals__[n] for n in sorted(names) if n in function.__globals__}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            scope[name] = cell.cell_contents
+        except ValueError:  # not yet bound
+            continue
+    out: list[tuple[str, Any]] = []
+    for name, value in scope.items():
+        value = getattr(value, "orig_func", value)
+        if isinstance(value, bool | int | float | str | bytes | type(None)):
+            out.append((name, (type(value).__name__, value)))
+        elif isinstance(value, tuple | list) and all(isinstance(v, bool | int | float | str) for v in value):
+            out.append((name, tuple(value)))
+        elif isinstance(value, types.FunctionType) and not value.__module__.startswith(("tilelang", "tvm", "torch", "numpy")):
+            out.append((name, id(value)))
+            out += _read_by(value, seen)
+    return out

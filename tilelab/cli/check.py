@@ -1,0 +1,151 @@
+"""``tilelab check FILE.py::KERNEL``: simulate a kernel and list what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilelab.cli import options
+
+if TYPE_CHECKING:
+    from tilelab.finding import Finding
+    from tilelab.loading import Loaded
+    from tilelab.trace import PrintRecord, Trace
+
+HELP = "Simulate a kernel on inputs made for it and list what is wrong with it: exit status 0 if nothing is, 1 if a finding is an error."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this command."""
+    options.add_kernel_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json is the same as --json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check the kernel and report."""
+    from tilelab.loading import load_kernel
+    from tilelab.trace import SimParams
+
+    consts, how = options.consts(args), options.inputs(args)
+    block = options.block(args) if args.block else None
+    from tilelab.api import canonical
+
+    params = canonical(SimParams(seed=args.seed, target=args.target, record_blocks=()))
+    loaded = load_kernel(args.kernel)
+    trace, findings = examine(loaded, consts=consts, how=how, level=args.level, params=params)
+    report = {
+        "kernel": args.kernel,
+        "level": args.level,
+        "target": params.target,
+        "findings": [plain(f.to_json()) for f in findings],
+        "prints": [plain(print_json(p, loaded)) for p in (trace.prints if trace else ()) if block is None or p.block == block],
+        "outputs": {name: describe_output(array) for name, array in (trace.outputs.items() if trace else ())},
+    }
+    if args.outputs and trace:
+        write_outputs(trace.outputs, args.outputs)
+    if args.json or args.format == "json":
+        print(json.dumps(report, ensure_ascii=False, allow_nan=False))
+    else:
+        _print_text(report, findings)
+    return 1 if any(f.severity == "error" for f in findings) else 0
+
+
+def examine(loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str], level: str, params: Any) -> tuple[Trace | None, tuple[Finding, ...]]:
+    """Run a loaded kernel on default or named inputs and gather every finding, with files named as the user named them."""
+    from tilelab import api
+    from tilelab.finding import KernelRefused
+    from tilelab.tensors import default_inputs
+
+    trace: Trace | None = None
+    try:
+        program = api.program_of(loaded.kernel, consts=consts)
+    except KernelRefused as refused:
+        return None, (as_typed(refused.finding, loaded),)
+    sizes = {k: v for k, v in consts.items() if isinstance(v, int | float)}
+    inputs = sizes | default_inputs(program, seed=params.seed, how=how, consts=consts)
+    try:
+        trace = api.run(program, inputs, level=level, params=params)
+        ran = trace.findings
+    except KernelRefused as refused:
+        ran = (refused.finding,)
+    found = api.merged(ran, api.static_findings(program, params.target))
+    return trace, tuple(as_typed(f, loaded) for f in found)
+
+
+def as_typed(found: Finding, loaded: Loaded) -> Finding:
+    """Name the file as the user typed it."""
+    from tilelab.loading import shown_files
+
+    return dataclasses.replace(found, file=shown_files(loaded).get(found.file or "", found.file))
+
+
+def describe_output(array: Any) -> dict[str, Any]:
+    """Return shape, dtype and the SHA-256 of the C-order bytes."""
+    import numpy as np
+
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}
+
+
+def write_outputs(outputs: Mapping[str, Any], folder: str) -> None:
+    """Write each output as ``folder/NAME.npy``; dtypes that numpy lacks as the unsigned integer of the same width."""
+    from tilelab.files import write_npy
+
+    for name, array in outputs.items():
+        foreign = array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8", "float4", "int4", "uint4"))
+        write_npy(Path(folder) / f"{name}.npy", array.view(f"u{array.dtype.itemsize}") if foreign else array)
+
+
+def print_json(record: PrintRecord, loaded: Loaded) -> dict[str, Any]:
+    """Return the JSON object of one executed ``T.print``."""
+    import numpy as np
+
+    from tilelab.loading import shown_files
+
+    values = np.asarray(record.values)
+    file = record.loc.file if record.loc else None
+    return {
+        "message": record.message,
+        "name": record.name,
+        "dtype": record.dtype,
+        "shape": list(values.shape),
+        "values": values.astype(np.float64 if values.dtype.kind not in "iub" else values.dtype).tolist(),
+        "file": shown_files(loaded).get(file or "", file),
+        "line": record.loc.line if record.loc else None,
+        "block": list(record.block),
+        "thread": list(record.thread) if record.thread else None,
+        "loops": dict(record.loops),
+    }
+
+
+def plain(value: Any) -> Any:
+    """Make ``value`` strict JSON: numpy numbers become Python's, and NaN and infinities strings."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _print_text(report: Mapping[str, Any], findings: tuple[Finding, ...]) -> None:
+    for found in findings:
+        print(found)
+    for record in report["prints"]:
+        where = f"{record['file']}:{record['line']}" if record["line"] else "T.print"
+        print(f"{where}: block {tuple(record['block'])} {record['message'] or record['name']} {record['values']}")
+    for name, output in report["outputs"].items():
+        print(f"{name}: {tuple(output['shape'])} {output['dtype']} sha256 {output['sha256'][:16]}…", file=sys.stderr)
+    counts = [sum(f.severity == s for f in findings) for s in ("error", "warning", "info")]
+    said = ", ".join(f"{n} {s}{'s' if n != 1 and s != 'info' else ''}" for n, s in zip(counts, ("error", "warning", "info"), strict=True) if n)
+    print(f"{report['kernel']} at {report['level']} level, {report['target']}: {said or 'nothing found'}", file=sys.stderr)
