@@ -190,7 +190,7 @@ def cast(values: Array, src: str, dst: str) -> Array:
     if s.name == d.name:
         return values
     if d.kind == "b":
-        return values != 0
+        return np.asarray(values != 0)
     if d.kind == "f":
         if d.bits >= 32:
             return values if values.dtype == d.carrier else _quiet_astype(values, d.carrier)
