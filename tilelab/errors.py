@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TileLabError(Exception):
     """Base of all TileLab errors; ``exit_code`` is what the command line answers with."""
@@ -25,4 +27,10 @@ class EnvironmentLacks(TileLabError):
 
 
 class VerifyError(TileLabError):
-    """A Program breaks the grammar of :mod:`tilelab.ir` or holds something that may not cross the trust boundary."""
+    """A Program breaks the grammar of :mod:`tilelab.ir` or holds something that may not cross the trust boundary.
+
+    ``what`` names the thing; ``loc`` is the :class:`tilelab.ir.SourceLoc` of its statement, where known.
+    """
+
+    what: str = ""
+    loc: Any = None
