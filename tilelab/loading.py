@@ -44,9 +44,9 @@ def load_kernel(spec: str) -> Loaded:
     found = getattr(module, name, None) if name else None
     if found is None or not _may_be_kernel(found):
         kernels = kernels_in(module)
-        listed = f"it has {', '.join(kernels)}" if kernels else "it has no kernel at all"
+        listed = f"it has {', '.join(kernels)}; write {file}::{kernels[0]}" if kernels else "it holds no kernel at all"
         what = f"{file} has no kernel {name!r}" if name and found is None else f"{name} in {file} is not a kernel" if name else f"{spec} names no kernel"
-        raise InputError(what, fix=f"{listed}; write {file}::{kernels[0] if kernels else 'KERNEL'}")
+        raise InputError(what, fix=listed)
     return Loaded(kernel=found, file=file, name=name, module=module)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import json
-import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +15,7 @@ from tilelab.cli import options
 if TYPE_CHECKING:
     from tilelab.finding import Finding
     from tilelab.loading import Loaded
-    from tilelab.trace import PrintRecord, Trace
+    from tilelab.trace import Trace
 
 HELP = "Simulate a kernel on inputs made for it and list what is wrong with it: exit status 0 if nothing is, 1 if a finding is an error."
 
@@ -31,14 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the kernel and report."""
-    from tilelab.loading import load_kernel
+    from tilelab.api import canonical
+    from tilelab.loading import load_kernel, shown_files
+    from tilelab.reports import describe_output, plain, print_json
     from tilelab.trace import SimParams
 
     consts, how = options.consts(args), options.inputs(args)
     block = options.block(args) if args.block else None
-    from tilelab.api import canonical
-
-    params = canonical(SimParams(seed=args.seed, target=args.target, record_blocks=()))
+    params = canonical(SimParams(seed=args.seed, target=args.target))
     loaded = load_kernel(args.kernel)
     trace, findings = examine(loaded, consts=consts, how=how, level=args.level, params=params)
     report = {
@@ -46,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         "level": args.level,
         "target": params.target,
         "findings": [plain(f.to_json()) for f in findings],
-        "prints": [plain(print_json(p, loaded)) for p in (trace.prints if trace else ()) if block is None or p.block == block],
+        "prints": [plain(print_json(p, shown_files(loaded))) for p in (trace.prints if trace else ()) if block is None or p.block == block],
         "outputs": {name: describe_output(array) for name, array in (trace.outputs.items() if trace else ())},
     }
     if args.outputs and trace:
@@ -87,13 +85,6 @@ def as_typed(found: Finding, loaded: Loaded) -> Finding:
     return dataclasses.replace(found, file=shown_files(loaded).get(found.file or "", found.file))
 
 
-def describe_output(array: Any) -> dict[str, Any]:
-    """Return shape, dtype and the SHA-256 of the C-order bytes."""
-    import numpy as np
-
-    return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}
-
-
 def write_outputs(outputs: Mapping[str, Any], folder: str) -> None:
     """Write each output as ``folder/NAME.npy``; dtypes that numpy lacks as the unsigned integer of the same width."""
     from tilelab.files import write_npy
@@ -101,41 +92,6 @@ def write_outputs(outputs: Mapping[str, Any], folder: str) -> None:
     for name, array in outputs.items():
         foreign = array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8", "float4", "int4", "uint4"))
         write_npy(Path(folder) / f"{name}.npy", array.view(f"u{array.dtype.itemsize}") if foreign else array)
-
-
-def print_json(record: PrintRecord, loaded: Loaded) -> dict[str, Any]:
-    """Return the JSON object of one executed ``T.print``."""
-    import numpy as np
-
-    from tilelab.loading import shown_files
-
-    values = np.asarray(record.values)
-    file = record.loc.file if record.loc else None
-    return {
-        "message": record.message,
-        "name": record.name,
-        "dtype": record.dtype,
-        "shape": list(values.shape),
-        "values": values.astype(np.float64 if values.dtype.kind not in "iub" else values.dtype).tolist(),
-        "file": shown_files(loaded).get(file or "", file),
-        "line": record.loc.line if record.loc else None,
-        "block": list(record.block),
-        "thread": list(record.thread) if record.thread else None,
-        "loops": dict(record.loops),
-    }
-
-
-def plain(value: Any) -> Any:
-    """Make ``value`` strict JSON: numpy numbers become Python's, and NaN and infinities strings."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def _print_text(report: Mapping[str, Any], findings: tuple[Finding, ...]) -> None:

@@ -1,0 +1,132 @@
+"""A compiled kernel whose launches go to the simulator; to everybody else it is a TileLang ``JITKernel``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from tilelang.engine.param import KernelParam
+from tilelang.jit.adapter.base import BaseKernelAdapter
+from tilelang.jit.kernel import JITKernel
+
+from tilelab.runtime.devices import mark, plainly
+from tilelab.trace import Trace
+
+
+class SimKernel(JITKernel):  # type: ignore[misc]
+    """What ``tilelang.compile`` returns under the hook. Capturing happens at once, lowering only when its source is asked for."""
+
+    execution_backend = "simulator"
+
+    def __init__(self, func: Any, out_idx: Any, *, target: Any, settings: Any, **options: Any) -> None:
+        from tilelab.compiler import capture_prim_func
+
+        self.prim_func, self.target, self.target_host = func, target, options.get("target_host")
+        self.pass_configs, self.compile_flags, self.verbose = options.get("pass_configs"), options.get("compile_flags"), False
+        self.artifact = None
+        self._settings = settings
+        params = _params(func)
+        self.adapter = SimAdapter(params, _list(out_idx), self._launch)
+        self.torch_function = self.adapter.func
+        program = capture_prim_func(func, outputs=self.adapter.result_idx or None)
+        self.program = program
+        self._lowered: Any = None
+
+    def _launch(self, *args: Any) -> Any:
+        with plainly():
+            return self._simulate(args)
+
+    def _simulate(self, args: tuple[Any, ...]) -> Any:
+        from tilelab.tensors import bind, to_torch
+
+        wanted = [i for i in range(len(self.program.params)) if i not in self.program.outputs]
+        if len(args) == len(self.program.params) and self.program.outputs:  # outputs given all the same: written in place
+            program = dataclasses.replace(self.program, outputs=())
+        elif len(args) != len(wanted):
+            raise ValueError(f"Kernel expected {len(wanted)} inputs, but {len(args)} are provided.")
+        else:
+            program = self.program
+        tensors = tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in args)
+        trace = self._settings.run(program, bind(program, tensors, {}))
+        for name, tensor in zip([p.name for i, p in enumerate(program.params) if i not in program.outputs], tensors, strict=True):
+            if name in trace.outputs and isinstance(tensor, torch.Tensor):
+                _write_back(tensor, trace.outputs[name])
+        return _result(trace, lambda array: mark(to_torch(array)))
+
+    @property
+    def _artifact_of_simulator(self) -> Any:
+        if self._lowered is None:
+            from tilelab.compiler import lower
+
+            self._lowered = lower(self.program, target=self._settings.target)
+        return self._lowered
+
+    def get_kernel_source(self, kernel_only: bool = True) -> str:
+        """Return the CUDA source that TileLang generates for the simulated GPU."""
+        return str(self._artifact_of_simulator.source)
+
+    def get_host_source(self) -> str:
+        """Return the host program, as TIR text."""
+        return str(self.prim_func)
+
+    @property
+    def kernel_source(self) -> str:
+        """The CUDA source."""
+        return self.get_kernel_source()
+
+    @property
+    def host_source(self) -> str:
+        """The host program."""
+        return self.get_host_source()
+
+    def export_library(self, kernel_file: str) -> None:
+        """Refuse: there is no machine code."""
+        raise NotImplementedError("under `tilelab run` a kernel has no machine code to export; get_kernel_source() has its CUDA source")
+
+
+class SimAdapter(BaseKernelAdapter):  # type: ignore[misc]
+    """What a Profiler calls: the launch, and the declarations of the parameters."""
+
+    def __init__(self, params: list[KernelParam], result_idx: Any, launch: Callable[..., Any]) -> None:
+        self._launch_simulated = launch
+        super().__init__(None, params, result_idx)
+
+    def _convert_torch_func(self) -> Callable[..., Any]:
+        return self._launch_simulated
+
+    def get_kernel_source(self, kernel_only: bool = True) -> str:
+        """Return the CUDA source of the kernel this belongs to."""
+        return str(self._launch_simulated.__self__.get_kernel_source(kernel_only))  # type: ignore[attr-defined]
+
+
+def _params(func: Any) -> list[KernelParam]:
+    buffers: Mapping[Any, Any] = func.buffer_map
+    return [KernelParam.from_buffer(buffers[v]) if v in buffers else KernelParam.from_var(v) for v in func.params]
+
+
+def _list(out_idx: Any) -> Any:
+    if out_idx is None or isinstance(out_idx, int):
+        return out_idx
+    return [int(i) for i in out_idx]
+
+
+def _write_back(tensor: torch.Tensor, array: Any) -> None:
+    from tilelab.tensors import to_torch
+
+    made = to_torch(array)
+    if tensor.dtype != made.dtype and made.dtype == torch.uint8:  # float4: one element a byte → two
+        low, high = made[..., 0::2], made[..., 1::2]
+        made = (low | (high << 4)).view(tensor.dtype)
+    tensor.copy_(made.view(tensor.shape) if made.shape != tensor.shape else made)
+
+
+def _result(trace: Trace, convert: Callable[[Any], Any]) -> Any:
+    if trace.result is None:
+        return None
+    if isinstance(trace.result, tuple | list):
+        return tuple(map(convert, trace.result))
+    return convert(trace.result)
+
+
