@@ -63,9 +63,9 @@ def test_mrg32k3a_known_answers() -> None:
     state = rng.rng_init(MRG, 0, 0, 0)
     got = [float(state.rand_float(64)) for _ in range(3)]
     assert got == pytest.approx([0.127011122046577, 0.318527565396798, 0.309186015583318], abs=1e-13)
-    # the next stream of RngStreams begins 2^127 on; its substream 2^76 on is what a subsequence is
-    power = rng._matrix_power(rng._A1, 76, rng._M1)
-    assert power[0] == (82758667, 871391091, 3316493933)
+    # a subsequence of cuRAND is a substream of RngStreams: the published matrices of 2^76 steps
+    assert rng._matrix_power(rng._A1, 76, rng._M1)[0] == (82758667, 1871391091, 4127413238)
+    assert rng._matrix_power(rng._A2, 76, rng._M2)[2] == (3859662829, 4292754251, 3708466080)
 
 
 @pytest.mark.parametrize("generator", ALL)
