@@ -1,0 +1,321 @@
+"""One program compiled: its launches, its buffers, and how each launch runs over chunks of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilelab import ir
+from tilelab.finding import finding
+from tilelab.sim import dtypes, stmt, waste
+from tilelab.sim.access import Access
+from tilelab.sim.context import Context, Grid
+from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, value_of
+from tilelab.sim.memory import Buf
+from tilelab.sim.races import Partition, Shadow
+from tilelab.sim.stmt import Op, StmtCompiler
+from tilelab.sim.taint import Taint, is_local, stored_buffers
+
+#: Bytes of live values that a chunk of blocks aims at: about the size of a cache.
+CHUNK_BYTES = 16 << 20
+
+
+@dataclass(slots=True, kw_only=True)
+class Edge:
+    """A global access whose bounds depend on one block axis: where it first leaves the buffer is a good place to cut."""
+
+    axis: int
+    access: Access
+    dim: int
+
+
+class Compiler(StmtCompiler):
+    """Compiles a whole Program."""
+
+    def __init__(self, program: ir.Program) -> None:
+        super().__init__()
+        self.program = program
+        self.specs: list[ir.Buffer] = []
+        self.stored = stored_buffers(program.body)
+        self.edges: list[Edge] = []
+        self.live: list[tuple[Any, int]] = []  # (extents of a buffer or space, bytes an element), for the size of a chunk
+        self.findings: list[Any] = []
+        self.launches = 0
+        self.static: list[Any] = []
+        self.host = Context(grid=Grid(), rank=0, host=True)
+        self.params = [self._param(p) for p in program.params]
+        self.op = self.body(program.body, self.host)
+
+    # -------------------------------------------------------------------------------------------------- buffers
+    def _param(self, p: ir.Param) -> tuple[ir.Param, int]:
+        if p.buffer is None:
+            return p, self.define(p.var, self.host)
+        for n in (*p.buffer.shape, *p.buffer.strides, *([p.buffer.elem_offset] if p.buffer.elem_offset is not None else [])):
+            for v in ir.walk(n):
+                if isinstance(v, ir.Var) and v not in self.scope:
+                    self.define(v, self.host)
+        return p, self.slot_of(p.buffer, self.host)
+
+    def slot_of(self, buffer: ir.Buffer, ctx: Context) -> int:
+        """The slot of a buffer; a new one for a pointer that is not known yet."""
+        if buffer.data not in self.buffers:
+            self.buffers[buffer.data] = len(self.specs)
+            self.specs.append(buffer)
+        slot = self.buffers[buffer.data]
+        first = self.specs[slot]
+        if first is not buffer and not _same_shape(first, buffer):
+            return self.alias(first, buffer, ctx)
+        return slot
+
+    def alias(self, first: ir.Buffer, buffer: ir.Buffer, ctx: Context) -> int:
+        """A second view of the storage of ``first``."""
+        raise Unsupported(f"{buffer.name}, a view of {first.name} with another shape or dtype", ctx.loc)
+
+    def lanes_of(self, buffer: ir.Buffer, ctx: Context) -> int:
+        """How many lane axes the storage of ``buffer`` has here."""
+        if buffer.scope == "global":
+            return 0
+        if buffer.data in self.lanes:
+            return self.lanes[buffer.data]
+        return len(ctx.grid.blocks) + (len(ctx.grid.threads) if is_local(buffer) else 0)
+
+    def access(self, buffer: ir.Buffer, indices: tuple[Ex, ...], ctx: Context, what: str = "", kind: str = "read") -> Access:
+        """Make an access and tell the parallel space around it."""
+        slot = self.slot_of(buffer, ctx)
+        if len(indices) != len(buffer.shape):
+            raise Unsupported(f"{len(indices)} indices into {buffer.name}, which has {len(buffer.shape)} dimensions", ctx.loc)
+        if ctx.host and buffer.scope != "global":
+            raise Unsupported(f"{buffer.name} outside a kernel", ctx.loc)
+        acc = Access(buffer, slot, self.lanes_of(buffer, ctx), indices, ctx, what, buffer.data in self.stored)
+        if ctx.nest is not None and kind in ("read", "write") and not is_local(buffer):
+            ctx.nest.accesses.append((acc, kind))
+        if buffer.scope == "global":
+            self._edge(acc)
+        return acc
+
+    def _edge(self, acc: Access) -> None:
+        nb = len(acc.ctx.grid.blocks)
+        for d, (aff, _) in enumerate(acc.dims):
+            if aff is None:
+                continue
+            blocks = [(a, c) for a, c in aff.terms if a < nb]
+            if len(blocks) == 1 and isinstance(blocks[0][1], int) and blocks[0][1] > 0:
+                self.edges.append(Edge(axis=blocks[0][0], access=acc, dim=d))
+
+    def allocate(self, buffer: ir.Buffer, ctx: Context, attrs: Any) -> Op:
+        """Fresh, uninitialised storage for ``buffer``, each time this is reached."""
+        slot = self.slot_of(buffer, ctx)
+        shape = self.exprs(buffer.shape, ctx)
+        lanes = self.lanes_of(buffer, ctx)
+        fns = tuple(e.fn for e in shape)
+        consts = tuple(e.const for e in shape)
+        known = tuple(int(c) for c in consts) if all(isinstance(c, int) for c in consts) else None
+        if not ctx.host:
+            self.live.append((shape, dtypes.carrier(buffer.dtype).itemsize * (max(1, int(np.prod(ctx.grid.extents))) if is_local(buffer) and ctx.grid.threads else 1)))
+        if buffer.scope == "global":
+            return Op(lambda fr: fr.run.alloc_global(fr, slot, buffer, tuple(int(f(fr)) for f in fns)))
+
+        def run(fr: Frame) -> None:
+            fr.mem[slot] = Buf(buffer.name, buffer.dtype, buffer.scope, known or tuple(int(f(fr)) for f in fns), lanes, buffer.loc)
+
+        return Op(run)
+
+    # ------------------------------------------------------------------------------------------------- launches
+    def launch(self, s: ir.Launch, ctx: Context) -> Op:
+        """A kernel launch: compiled over lanes of blocks, run in chunks."""
+        grid_ex, thread_ex = self.exprs(s.grid, ctx), self.exprs(s.threads, ctx)
+        extents = tuple(e.const if isinstance(e.const, int) else 0 for e in thread_ex)
+        if not all(extents):
+            raise Unsupported("a number of threads known only when it runs", s.loc)
+        extents = (*extents, 1, 1, 1)[:3]
+        self.thread_vars = frozenset(s.thread_vars)
+        varying = tuple(v for v, n in zip(s.thread_vars, extents, strict=False) if n > 1)
+        self.taint = Taint(s.body, varying)
+        blocks = tuple(c for c in (2, 1, 0) if c < len(grid_ex) and grid_ex[c].const != 1)
+        threads = tuple(c for c in (2, 1, 0) if extents[c] > 1) if self.taint.any else ()
+        grid = Grid(blocks=blocks, threads=threads, extents=(extents[0], extents[1], extents[2]))
+        self.max_rank = max(self.max_rank, grid.rank)
+        inner = Context(grid=grid, rank=grid.rank, loc=s.loc)
+        self._axis_vars(s.block_vars, grid.block_axis, inner)
+        self._axis_vars(s.thread_vars, grid.thread_axis, inner)
+        outer_edges, outer_live = self.edges, self.live
+        self.edges, self.live = [], []
+        try:
+            op = self.body(s.body, inner)
+        finally:
+            edges, live = self.edges, self.live
+            self.edges, self.live = outer_edges, outer_live
+        self.launches += 1
+        stored = stored_buffers(s.body)
+        shared = tuple(slot for data, slot in self.buffers.items() if data in stored and self.specs[slot].scope == "global")
+        launch = Launch(self, s, grid, tuple(grid_ex), op, edges, live, shared)
+        self.taint = None
+        return Op(launch.run)
+
+    def _axis_vars(self, variables: tuple[ir.Var, ...], axis_of: Any, ctx: Context) -> None:
+        for c, var in enumerate(variables):
+            axis = axis_of(c)
+            if axis is None:
+                self.scope[var] = (Ex(dtype=var.dtype, fn=lambda fr: 0, aff=Aff(0), const=0, key=("c", var.dtype, 0)), ctx.rank)
+            else:
+                aff = Aff(0, ((axis, 1),))
+                fn = stmt.affine_fn(aff, ctx.rank, var.dtype)
+                self.scope[var] = (Ex(dtype=var.dtype, fn=fn, axes=frozenset({axis}), aff=aff, key=("axis", axis)), ctx.rank)
+
+    # ----------------------------------------------------------------------------------------- hooks of statements
+    def _tile(self, s: ir.Tile, ctx: Context) -> Op:
+        from tilelab.sim.tileops import TABLE
+
+        if s.op not in TABLE:
+            from tilelab.ops import SPELLING
+
+            raise Unsupported(SPELLING.get(s.op, f"T.{s.op}"), ctx.loc)
+        return TABLE[s.op](self, s, ctx)
+
+    def check_repeated(self, s: ir.For, ctx: Context) -> None:
+        """TL601, found when compiling."""
+        found = waste.repeated(s, ctx, self.taint)
+        if found is not None:
+            self.static.append(found)
+
+    def _declare(self, s: ir.Declare, ctx: Context) -> Op:
+        self.slot_of(s.buffer, ctx)
+        return Op(stmt.nothing)
+
+
+class Launch:
+    """One compiled launch."""
+
+    def __init__(self, comp: Compiler, s: ir.Launch, grid: Grid, extents: tuple[Ex, ...], op: Op, edges: list[Edge], live: Any, shared: Any) -> None:
+        self.comp, self.s, self.grid, self.extents, self.op = comp, s, grid, extents, op
+        self.edges, self.live, self.shared = edges, live, shared
+
+    def run(self, host: Frame) -> None:
+        """Run all blocks."""
+        run = host.run
+        sizes = [int(e.fn(host)) for e in self.extents]
+        shape = tuple(sizes[c] for c in self.grid.blocks)
+        if any(n <= 0 for n in sizes):
+            return
+        run.begin_launch(self, host, shape)
+        for chunk in self.chunks(host, shape):
+            fr = self.frame(host, chunk)
+            run.blocks += int(np.prod([hi - lo for lo, hi in chunk], dtype=np.int64))
+            self.start(fr)
+        run.end_launch(self, host, shape)
+
+    def start(self, fr: Frame) -> None:
+        """Run one chunk to its end."""
+        if self.op.gen is not None:
+            for _ in self.op.gen(fr):
+                pass
+        else:
+            self.op.run(fr)
+
+    def frame(self, host: Frame, chunk: tuple[tuple[int, int], ...]) -> Frame:
+        """The frame of a chunk of blocks."""
+        fr = Frame(host.run, 0, 0, self.comp.max_rank)
+        fr.v = list(host.v)
+        fr.mem = list(host.mem)
+        for axis, (lo, hi) in enumerate(chunk):
+            fr.start[axis], fr.size[axis] = lo, hi - lo
+        nb = len(self.grid.blocks)
+        for i, c in enumerate(self.grid.threads):
+            fr.size[nb + i] = self.grid.extents[c]
+        return fr
+
+    def chunks(self, host: Frame, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, int], ...]]:
+        """Ranges of block coordinates: cut where tails begin, then by live bytes."""
+        limit = max(1, CHUNK_BYTES // max(1, self.block_bytes(host)))
+        cuts = [sorted({0, n, *self.tails(host, axis, n)}) for axis, n in enumerate(shape)]
+        segments: list[tuple[tuple[int, int], ...]] = [()]
+        for edges in cuts:
+            pairs = list(zip(edges[:-1], edges[1:], strict=True))
+            segments = [(*s, p) for s in segments for p in pairs]
+        for segment in segments:
+            yield from split(segment, limit)
+
+    def block_bytes(self, host: Frame) -> int:
+        """Bytes that one block keeps alive, roughly."""
+        total = 4096
+        for shape, itemsize in self.live:
+            n = itemsize
+            for e in shape:
+                n *= e.const if isinstance(e.const, int) else 64
+            total += n
+        return total
+
+    def tails(self, host: Frame, axis: int, n: int) -> set[int]:
+        """Block coordinates along ``axis`` from which some access leaves its buffer."""
+        out: set[int] = set()
+        for e in self.edges:
+            if e.axis != axis:
+                continue
+            buf = host.mem[e.access.slot]
+            if buf is None:
+                continue
+            aff = e.access.dims[e.dim][0]
+            assert aff is not None
+            if not isinstance(aff.base, int):
+                continue
+            top, step = aff.base, 1
+            known = True
+            for a, c in aff.terms:
+                if not isinstance(c, int):
+                    known = False
+                elif a == axis:
+                    step = c
+                else:
+                    span = _span(e.access, a)
+                    if span is None:
+                        known = False
+                    else:
+                        top += max(0, c * (span - 1))
+            if known:
+                cut = (buf.shape[e.dim] - 1 - top) // step + 1
+                if 0 < cut < n:
+                    out.add(cut)
+        return out if len(out) <= 3 else set(sorted(out)[-3:])
+
+
+def _span(acc: Access, axis: int) -> int | None:
+    """The extent of a lane axis inside the blocks, where it is known before the launch."""
+    grid = acc.ctx.grid
+    nb = len(grid.blocks)
+    if axis < grid.rank:
+        return grid.extents[grid.threads[axis - nb]] if axis >= nb else None
+    ex = acc.ctx.extent_of(axis)
+    return ex.const if ex is not None and isinstance(ex.const, int) else None
+
+
+def split(segment: tuple[tuple[int, int], ...], limit: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Cut a box of blocks into boxes of at most ``limit`` blocks, keeping inner axes whole where possible."""
+    if not segment:
+        yield ()
+        return
+    sizes = [hi - lo for lo, hi in segment]
+    take = [1] * len(sizes)
+    room = limit
+    for a in reversed(range(len(sizes))):
+        take[a] = max(1, min(sizes[a], room))
+        room //= take[a]
+        if take[a] < sizes[a]:
+            break
+    steps = [range(lo, hi, t) for (lo, hi), t in zip(segment, take, strict=True)]
+    for at in np.ndindex(*(len(r) for r in steps)):
+        yield tuple((steps[a][i], min(steps[a][i] + take[a], segment[a][1])) for a, i in enumerate(at))
+
+
+def _same_shape(a: ir.Buffer, b: ir.Buffer) -> bool:
+    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+        return False
+    return all(x is y or (isinstance(x, ir.Const) and isinstance(y, ir.Const) and x.value == y.value) for x, y in zip(a.shape, b.shape, strict=True))
+
+
+stmt.register(ir.Launch, Compiler.launch)
+stmt.register(ir.Tile, Compiler._tile)
+stmt.register(ir.Declare, Compiler._declare)
+__all__ = ["Compiler", "Generator", "Launch", "Partition", "Shadow", "finding", "value_of"]

@@ -1,0 +1,116 @@
+"""Buffers while a program runs: storage in carrier dtype, what of it is initialised, and who touched it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilelab.ir import SourceLoc
+from tilelab.sim import dtypes
+from tilelab.sim.lanes import Value
+
+
+def poison(dtype: str) -> Any:
+    """The value that uninitialised memory reads as: NaN, or a large and odd integer."""
+    d = dtypes.info(dtype)
+    if d.kind == "f":
+        return d.carrier.type(np.nan)
+    if d.kind == "b":
+        return np.bool_(True)
+    return d.carrier.type((0x5A5A5A5B5A5A5A5B >> (64 - min(d.carrier.itemsize * 8, 64))) & ((1 << (d.bits - 1)) - 1))
+
+
+class Buf:
+    """One buffer: ``lanes`` leading lane axes (size 1 while the contents do not depend on them), then its shape.
+
+    ``root`` is what numpy views are made of, with ``offset`` and ``strides`` in bytes. While ``own`` is false the
+    storage is shared with something else and is copied before it is written in place.
+    ``init`` is True (all), None (nothing) or a bool array shaped like the whole.
+    """
+
+    __slots__ = (
+        "atomics", "dtype", "fill", "init", "is_global", "lanes", "loc", "lsize", "name", "np", "offset", "own", "partition", "root",
+        "scope", "shadow", "shape", "strides", "track", "written",
+    )  # fmt: skip
+
+    def __init__(self, name: str, dtype: str, scope: str, shape: tuple[int, ...], lanes: int, loc: SourceLoc | None) -> None:
+        self.name, self.dtype, self.scope, self.shape, self.lanes, self.loc = name, dtype, scope, shape, lanes, loc
+        self.np = dtypes.carrier(dtype)
+        self.is_global = scope == "global"
+        self.partition: Any = None  # how the blocks divide a global buffer among them
+        self.shadow: Any = None  # who touched each element, where the partition does not tell
+        self.written = False
+        self.atomics = False
+        self.track = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Make everything uninitialised."""
+        self.root: Any = None
+        self.offset = 0
+        self.strides: tuple[int, ...] = ()
+        self.lsize = (1,) * self.lanes
+        self.own = False
+        self.fill: Any = None
+        self.init: Any = None
+
+    # ------------------------------------------------------------------------------------------------ storage
+    def full(self) -> Value:
+        """The whole as one array: lane axes, then shape."""
+        if self.root is None:
+            self.fill_with(poison(self.dtype), initialised=False)
+        return np.ndarray((*self.lsize, *self.shape), self.np, self.root, self.offset, self.strides)
+
+    def adopt(self, array: Value, *, own: bool) -> None:
+        """Make ``array`` (lane axes, then shape; any strides) the storage."""
+        if array.base is None or array.flags.c_contiguous or array.flags.f_contiguous:
+            self.root, self.offset, self.strides = array, 0, array.strides
+        else:
+            array = array.copy()
+            self.root, self.offset, self.strides, own = array, 0, array.strides, True
+        self.lsize = array.shape[: self.lanes]
+        self.own = own and array.flags.writeable
+        self.fill = None
+
+    def share(self, root: Value, offset: int, strides: tuple[int, ...], lsize: tuple[int, ...]) -> None:
+        """Take over a view of other storage; it is copied before it is written."""
+        self.root, self.offset, self.strides, self.lsize, self.own, self.fill = root, offset, strides, lsize, False, None
+
+    def fill_with(self, value: Any, *, initialised: bool = True) -> None:
+        """Fill with one value, at no cost until something else is written."""
+        root = np.empty(1, self.np)
+        root[0] = value
+        self.share(root, 0, (0,) * (self.lanes + len(self.shape)), (1,) * self.lanes)
+        if initialised:
+            self.fill, self.init = root[0], True
+
+    def writable(self, need: tuple[int, ...] | None) -> None:
+        """Make the storage ours, with at least the lane sizes ``need``."""
+        self.fill = None
+        grow = need is not None and need != self.lsize and any(n > s for n, s in zip(need, self.lsize, strict=True))
+        if self.own and not grow:
+            return
+        old = self.full()
+        lsize = tuple(max(n, s) for n, s in zip(need, self.lsize, strict=True)) if need is not None else self.lsize
+        new = np.empty((*lsize, *self.shape), self.np)
+        new[...] = old
+        self.root, self.offset, self.strides, self.lsize, self.own = new, 0, new.strides, lsize, True
+        self._grow_init()
+
+    def _grow_init(self) -> None:
+        if self.init is not None and self.init is not True and self.init.shape[: self.lanes] != self.lsize:
+            init = np.empty((*self.lsize, *self.shape), np.bool_)
+            init[...] = self.init
+            self.init = init
+
+    def init_array(self) -> Value:
+        """The initialised bits as an array that may be written (lane sizes as the storage)."""
+        if self.init is None or self.init is True:
+            self.init = np.full((*self.lsize, *self.shape), self.init is True)
+        self._grow_init()
+        return self.init
+
+    def nbytes(self) -> int:
+        """Bytes of one block's copy, in the carrier."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.np.itemsize

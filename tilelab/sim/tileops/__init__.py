@@ -1,0 +1,16 @@
+"""Tile operations: a table from the operation to the function that compiles it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilelab import ir
+from tilelab.sim.context import Context
+from tilelab.sim.stmt import Op
+from tilelab.sim.tileops import atomics, data, gemm, reduce
+
+Maker = Callable[[Any, ir.Tile, Context], Op]
+
+#: Tile operation → its compiler.
+TABLE: dict[str, Maker] = {**data.TABLE, **gemm.TABLE, **reduce.TABLE, **atomics.TABLE}

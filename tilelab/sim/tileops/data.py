@@ -1,0 +1,110 @@
+"""Moving tiles: copy, fill, transpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelab import ir
+from tilelab.finding import finding
+from tilelab.ops import SPELLING, arg
+from tilelab.sim import dtypes
+from tilelab.sim.context import Context
+from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported
+from tilelab.sim.stmt import Op
+from tilelab.sim.tileops.space import Space, extent_of, per_thread
+
+
+def copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """``dst[…] = src[…]``: elements outside the source read as the safe value, elements outside the destination are dropped."""
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    if not isinstance(src, ir.Region) or not isinstance(dst, ir.Region):
+        raise Unsupported(f"{SPELLING[s.op]} of something that is not a region", s.loc)
+    extents, at_src, at_dst = match(comp, src, dst, s, ctx)
+    space = Space(comp, ctx, extents, SPELLING[s.op], tile=not per_thread(comp, s))
+    pick = space.vars
+    read = space.access(src, tuple(None if a is None else pick[a] for a in at_src), "read")
+    write = space.access(dst, tuple(None if a is None else pick[a] for a in at_dst), "write")
+    value = comp.loaded(read, src.buffer.dtype)
+    source: Any = read if value.source is not None else None
+    if dtypes.parse(src.buffer.dtype)[0] != dtypes.parse(dst.buffer.dtype)[0]:
+        value, source = comp.cast(value, dst.buffer.dtype, space.ctx), None
+    fn, put = value.fn, write.write
+    return Op(space.runs(lambda fr: put(fr, fn(fr), source)))
+
+
+def match(
+    comp: Any, src: ir.Region, dst: ir.Region, s: ir.Tile, ctx: Context
+) -> tuple[tuple[Ex, ...], tuple[int | None, ...], tuple[int | None, ...]]:
+    """Pair the dimensions of two regions: those of extent other than 1, in order; a missing one is broadcast.
+
+    Returns:
+        The extents of the space, and for each dimension of source and destination its axis of the space (None: one element).
+    """
+    a, b = comp.exprs(src.extents, ctx), comp.exprs(dst.extents, ctx)
+    na, nb = [extent_of(e) for e in a], [extent_of(e) for e in b]
+    wide_a = [d for d, n in enumerate(na) if n != 1]
+    wide_b = [d for d, n in enumerate(nb) if n != 1]
+    at_a: list[int | None] = [None] * len(a)
+    at_b: list[int | None] = [None] * len(b)
+    same = len(wide_a) == len(wide_b) and all(_fits(na[i], nb[j]) for i, j in zip(wide_a, wide_b, strict=True))
+    if same:
+        for axis, (i, j) in enumerate(zip(wide_a, wide_b, strict=True)):
+            at_a[i] = at_b[j] = axis
+        return tuple(a[i] if na[i] is not None else b[j] for i, j in zip(wide_a, wide_b, strict=True)), tuple(at_a), tuple(at_b)
+    # the destination is the larger: align from the right, source dimensions of extent 1 are repeated
+    for axis, j in enumerate(wide_b):
+        at_b[j] = axis
+        i = j - len(b) + len(a)
+        if i >= 0 and na[i] != 1:
+            if not _fits(na[i], nb[j]):
+                raise mismatch(src, dst, na, nb, s)
+            at_a[i] = axis
+    if any(at_a[i] is None for i in wide_a):
+        raise mismatch(src, dst, na, nb, s)
+    return tuple(b[j] for j in wide_b), tuple(at_a), tuple(at_b)
+
+
+def _fits(a: int | None, b: int | None) -> bool:
+    return a is None or b is None or a == b
+
+
+def mismatch(src: ir.Region, dst: ir.Region, na: list[int | None], nb: list[int | None], s: ir.Tile) -> Stop:
+    """TL701: the shapes of a copy do not fit."""
+    one, two = ("×".join("?" if n is None else str(n) for n in x) for x in (na, nb))
+    return Stop(
+        finding(
+            "TL701", f"{SPELLING[s.op]} from {src.buffer.name} to {dst.buffer.name}: a region of {one} does not fit one of {two}.",
+            fix="make both regions the same shape, e.g. by slicing the larger one",
+            file=s.loc.file if s.loc else None, line=s.loc.line if s.loc else None,
+            evidence={"src": [src.buffer.name, *na], "dst": [dst.buffer.name, *nb]},
+        )
+    )  # fmt: skip
+
+
+def fill(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """``dst[…] = value``."""
+    dst, value = arg(s.op, s.args, "dst"), arg(s.op, s.args, "value")
+    space = Space(comp, ctx, comp.exprs(dst.extents, ctx), "T.fill", tile=not per_thread(comp, s))
+    write = space.access(dst, space.vars, "write").write
+    ex = comp.cast(comp.expr(value, space.ctx), dst.buffer.dtype, space.ctx)
+    fn = ex.fn
+    return Op(space.runs(lambda fr: write(fr, fn(fr))))
+
+
+def transpose(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """``dst[j, i] = src[i, j]``."""
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    space = Space(comp, ctx, comp.exprs(src.extents, ctx), "T.transpose")
+    read = space.access(src, space.vars, "read")
+    write = space.access(dst, (*space.vars[:-2], space.vars[-1], space.vars[-2]), "write")
+    value = comp.cast(comp.loaded(read, src.buffer.dtype), dst.buffer.dtype, space.ctx)
+    fn, put = value.fn, write.write
+    source = read if value.source is not None else None
+
+    def run(fr: Frame) -> None:
+        put(fr, fn(fr), source)
+
+    return Op(space.runs(run))
+
+
+TABLE = {"copy": copy, "async_copy": copy, "fill": fill, "transpose": transpose}

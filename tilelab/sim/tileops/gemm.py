@@ -1,0 +1,120 @@
+"""Matrix products of tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilelab import ir
+from tilelab.ops import SPELLING, arg
+from tilelab.sim import arith, dtypes
+from tilelab.sim.access import Access
+from tilelab.sim.context import Context
+from tilelab.sim.expr import const
+from tilelab.sim.lanes import Ex, Frame, Value
+from tilelab.sim.stmt import Op
+from tilelab.sim.tileops.space import Space
+
+
+def matrix(comp: Any, region: ir.Region, ctx: Context, what: str, kind: str) -> tuple[Space, Access]:
+    """The last two dimensions of ``region`` as a matrix over two axes; dimensions before them are one element."""
+    space = Space(comp, ctx, comp.exprs(region.extents[-2:], ctx), what)
+    at: tuple[Ex | None, ...] = (*(None,) * (len(region.mins) - 2), *space.vars)
+    return space, space.access(region, at, kind)
+
+
+def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """``c (+)= a @ b`` with either transposed; accumulates in the dtype of ``c``."""
+    what = SPELLING[s.op]
+    a, b, c = (arg(s.op, s.args, n) for n in ("a", "b", "c"))
+    ta, tb = (bool(_number(arg(s.op, s.args, n))) for n in ("transpose_a", "transpose_b"))
+    sa, ra = matrix(comp, a, ctx, what, "read")
+    sb, rb = matrix(comp, b, ctx, what, "read")
+    sc, rc = matrix(comp, c, ctx, what, "read")
+    _, wc = matrix(comp, c, ctx, what, "write")
+    clear = comp.expr(arg(s.op, s.args, "clear_accum"), ctx)
+    product = multiplier(a.buffer.dtype, b.buffer.dtype, c.buffer.dtype)
+    finish = arith.finisher(c.buffer.dtype)
+    left, right, old = Cell(), Cell(), Cell()
+    read_a, read_b, read_c = sa.runs(left.keep(ra.read)), sb.runs(right.keep(rb.read)), sc.runs(old.keep(rc.read))
+    result = Cell()
+    write_c = sc.runs(lambda fr: wc.write(fr, result.value))
+    fclear = clear.fn
+
+    def run(fr: Frame) -> None:
+        read_a(fr)
+        read_b(fr)
+        x, y = left.value, right.value
+        fr.run.flops += _flops(fr, x, y, ta, tb)
+        z = product(x.swapaxes(-1, -2) if ta else x, y.swapaxes(-1, -2) if tb else y)
+        fresh = fclear(fr)
+        if isinstance(fresh, np.ndarray):
+            read_c(fr)
+            z = np.where(fresh[..., None, None], 0, old.value) + z
+        elif not fresh:
+            acc = fr.mem[rc.slot]
+            if acc.fill is None or acc.fill != 0:
+                read_c(fr)
+                z = np.add(old.value, z, out=z) if z.shape == old.value.shape and z.dtype == old.value.dtype else old.value + z
+        result.value = finish(z)
+        write_c(fr)
+
+    return Op(run)
+
+
+class Cell:
+    """A value handed from one closure to the next."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: Value = None
+
+    def keep(self, fn: Callable[[Frame], Value]) -> Callable[[Frame], None]:
+        """A closure that stores what ``fn`` gives."""
+
+        def run(fr: Frame) -> None:
+            self.value = fn(fr)
+
+        return run
+
+
+def multiplier(a: str, b: str, c: str) -> Callable[[Value, Value], Value]:
+    """The product of two carriers, exact enough for an accumulator of dtype ``c``, in its carrier."""
+    kinds = {dtypes.info(d).kind for d in (a, b)}
+    want = dtypes.carrier(c)
+    if kinds <= {"i", "u", "b"}:
+        width = dtypes.info(a).bits + dtypes.info(b).bits
+
+        def whole(x: Value, y: Value) -> Value:
+            depth = x.shape[-1]
+            work = np.float32 if depth << width < 1 << 25 else np.float64  # every partial sum is exact
+            out = np.matmul(x.astype(work), y.astype(work))
+            return out.astype(np.int64).astype(want) if want.kind in "iu" else out.astype(want)
+
+        return whole
+    work = np.float64 if "float64" in (a, b, c) else np.float32
+
+    def real(x: Value, y: Value) -> Value:
+        x = x if x.dtype == work else x.astype(work)
+        y = y if y.dtype == work else y.astype(work)
+        out = np.matmul(x, y)
+        return out if out.dtype == want else out.astype(want)
+
+    return real
+
+
+def _flops(fr: Frame, x: Value, y: Value, ta: bool, tb: bool) -> int:
+    m, k = (x.shape[-1], x.shape[-2]) if ta else (x.shape[-2], x.shape[-1])
+    n = y.shape[-2] if tb else y.shape[-1]
+    return 2 * m * n * k * fr.run.blocks_of(fr)
+
+
+def _number(e: Any) -> Any:
+    return e.value if isinstance(e, ir.Const) else e
+
+
+TABLE = {"gemm": gemm, "wgmma_gemm": gemm, "tcgen05_gemm": gemm}
+__all__ = ["TABLE", "Cell", "const", "gemm", "matrix", "multiplier"]

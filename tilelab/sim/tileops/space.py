@@ -1,0 +1,76 @@
+"""The iteration space of a tile operation: lane axes for its region, as if it were a T.Parallel nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tilelab import ir
+from tilelab.sim.access import Access
+from tilelab.sim.context import Context
+from tilelab.sim.expr import affine_fn, binary
+from tilelab.sim.lanes import Aff, Ex, Frame
+from tilelab.sim.stmt import Op
+
+
+class Space:
+    """Lane axes of ``extents`` added to a context."""
+
+    def __init__(self, comp: Any, ctx: Context, extents: tuple[Ex, ...], what: str, *, tile: bool = True) -> None:
+        self.comp, self.outer, self.extents, self.what = comp, ctx, extents, what
+        base = ctx.rank
+        self.axes = tuple(range(base, base + len(extents)))
+        comp.max_rank = max(comp.max_rank, base + len(extents))
+        self.tile = tile  # the threads of the block do it together
+        names = tuple((f"i{d}", a, None) for d, a in enumerate(self.axes))
+        self.ctx = replace(ctx, rank=base + len(extents), parallel=(*ctx.parallel, *names), extents=(*ctx.extents, *extents), nest=None, each=not tile)
+        self.vars = tuple(
+            Ex(dtype="int32", fn=affine_fn(Aff(0, ((a, 1),)), self.ctx.rank, "int32"), axes=frozenset({a}), aff=Aff(0, ((a, 1),)), key=("axis", a))
+            for a in self.axes
+        )
+
+    def access(self, region: ir.Region, at: tuple[Ex | None, ...], kind: str) -> Access:
+        """The access of ``region`` with the axis ``at`` added to each of its dimensions (None: only its first element)."""
+        indices = []
+        for low, v in zip(region.mins, at, strict=True):
+            ex = self.comp.expr(low, self.ctx)
+            indices.append(ex if v is None else binary("add", ex.dtype, ex, v, self.ctx.rank) if ex.const != 0 else v)
+        return self.comp.access(region.buffer, tuple(indices), self.ctx, self.what, kind)
+
+    def runs(self, act: Callable[[Frame], None]) -> Callable[[Frame], None]:
+        """``act`` with the axes in place (and the mask taken over all threads)."""
+        fns = tuple(e.fn for e in self.extents)
+        consts = tuple(e.const for e in self.extents)
+        axes, count = self.axes, len(self.axes)
+        threads = self.outer.grid.thread_axes if self.tile else ()
+
+        def run(fr: Frame) -> None:
+            old = fr.mask
+            if old is not None:
+                mask = old.any(axis=threads, keepdims=True) if threads else old
+                fr.mask = mask.reshape(mask.shape + (1,) * count)
+            size = fr.size
+            for a, n, fn in zip(axes, consts, fns, strict=True):
+                size[a] = n if n is not None else int(fn(fr))
+            act(fr)
+            for a in axes:
+                size[a] = 1
+            fr.mask = old
+
+        return run
+
+
+def per_thread(comp: Any, s: ir.Tile) -> bool:
+    """Whether each thread does this operation by itself: it touches per-thread storage, or its region depends on the thread."""
+    return bool(comp.taint and comp.taint.any and any(comp.taint.expr(a) for a in s.args))
+
+
+def extent_of(ex: Ex) -> int | None:
+    """The extent where it is known when compiling."""
+    return ex.const if isinstance(ex.const, int) else None
+
+
+def op(run: Callable[[Frame], None]) -> Op:
+    """A statement that does not wait."""
+    return Op(run)
