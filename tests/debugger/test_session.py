@@ -97,7 +97,6 @@ def test_history_and_watch(session: Session) -> None:
 def test_conditions_are_a_closed_language(session: Session, text: str) -> None:
     with pytest.raises(InputError):
         session.break_at(text)
-        session.cont()
 
 
 def test_unknown_names_say_what_is_there(session: Session) -> None:

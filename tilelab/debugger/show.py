@@ -67,9 +67,8 @@ def prints_text(records: Sequence[PrintRecord], *, limit: int = 20) -> str:
     rows = [("line", "block", "thread", "loops", "what", "dtype", "value")]
     for r in records[:limit]:
         array = np.asarray(r.values)
-        shown = (
-            _cell(array.item()) if array.ndim == 0 else f"{list(array.shape)} " + " ".join(_cell(v) for v in array.reshape(-1)[:4]) + " …"
-        )
+        head = " ".join(_cell(v) for v in array.reshape(-1)[:4])
+        shown = _cell(array.item()) if array.ndim == 0 else f"{list(array.shape)} {head}" + (" …" if array.size > 4 else "")
         rows.append(
             (
                 str(r.loc.line) if r.loc else "?",
