@@ -39,9 +39,7 @@ class Condition:
             self._tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
             raise InputError(f"{text!r} is not an expression: {error}", fix='write one such as "acc[0, 0] > 1e4"') from None
-        for part in ast.walk(self._tree):
-            if isinstance(part, ast.Call) and not (isinstance(part.func, ast.Name) and part.func.id in _FUNCTIONS):
-                raise self._refuse(part)
+        self._check(self._tree)
 
     def value(self, names: Mapping[str, Any]) -> Any:
         """Return the value of the expression, an array or a number."""
@@ -78,10 +76,8 @@ class Condition:
             case ast.Compare(left=left, ops=ops, comparators=rights):
                 sides = [self._eval(s, names) for s in (left, *rights)]
                 out: Any = True
-                for op, a, b in zip(ops, sides, sides[1:], strict=False):
-                    if type(op) not in _BINARY:
-                        raise self._refuse(op)
-                    out = np.logical_and(out, _BINARY[type(op)](a, b))
+                for compare, a, b in zip(ops, sides, sides[1:], strict=False):
+                    out = np.logical_and(out, _BINARY[type(compare)](a, b))
                 return out
             case ast.Subscript(value=base, slice=index):
                 return self._eval(base, names)[self._index(index, names)]
@@ -95,6 +91,32 @@ class Condition:
         if isinstance(node, ast.Slice):
             return slice(*(None if e is None else int(self._eval(e, names)) for e in (node.lower, node.upper, node.step)))
         return self._eval(node, names)
+
+    def _check(self, node: ast.AST, *, index: bool = False) -> None:
+        """Refuse whatever :meth:`_eval` does not know, before anything is run; ``index``: slices and tuples are welcome."""
+        match node:
+            case ast.Constant(value=bool() | int() | float()) | ast.Name():
+                return
+            case ast.BinOp(op=op) | ast.UnaryOp(op=op) if type(op) in _BINARY or type(op) in _UNARY:
+                parts = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+            case ast.BoolOp(values=parts):
+                pass
+            case ast.Compare(left=left, ops=ops, comparators=rights) if all(type(op) in _BINARY for op in ops):
+                parts = [left, *rights]
+            case ast.Subscript(value=base, slice=inner):
+                self._check(inner, index=True)
+                parts = [base]
+            case ast.Call(func=ast.Name(id=name), args=parts, keywords=[]) if name in _FUNCTIONS:
+                pass
+            case ast.Tuple() | ast.Slice() if index:
+                for part in ast.iter_child_nodes(node):
+                    if isinstance(part, ast.expr):
+                        self._check(part, index=True)
+                return
+            case _:
+                raise self._refuse(node)
+        for part in parts:
+            self._check(part)
 
     def _refuse(self, node: ast.AST) -> InputError:
         return InputError(
