@@ -47,6 +47,11 @@ def not_supported(what: str, loc: ir.SourceLoc | None = None) -> KernelRefused:
     )
 
 
+def dtype_of(node: Any) -> str:
+    """Return the dtype of a TVM node; TVM prints void as nothing."""
+    return str(node.dtype) or "void"
+
+
 class Reader:
     """Reads the expressions of one function; variables and buffers keep their identity."""
 
@@ -72,7 +77,7 @@ class Reader:
             return self._memo[key][1]
         name = type(e).__name__
         if name in BINARY:
-            out: ir.Expr = ir.Bin(dtype=str(e.dtype), op=BINARY[name], a=self.expr(e.a), b=self.expr(e.b))
+            out: ir.Expr = ir.Bin(dtype=dtype_of(e), op=BINARY[name], a=self.expr(e.a), b=self.expr(e.b))
         elif name in self._readers:
             out = self._readers[name](e)
         else:
@@ -86,18 +91,18 @@ class Reader:
         return {
             "Var": self.var,
             "SizeVar": self.var,
-            "IntImm": lambda e: ir.Const(dtype=str(e.dtype), value=bool(e.value) if str(e.dtype) == "bool" else int(e.value)),
-            "FloatImm": lambda e: ir.Const(dtype=str(e.dtype), value=float(e.value)),
+            "IntImm": lambda e: ir.Const(dtype=dtype_of(e), value=bool(e.value) if dtype_of(e) == "bool" else int(e.value)),
+            "FloatImm": lambda e: ir.Const(dtype=dtype_of(e), value=float(e.value)),
             "StringImm": lambda e: ir.Str(dtype="handle", value=str(e.value)),
-            "Not": lambda e: ir.Not(dtype=str(e.dtype), a=x(e.a)),
-            "Cast": lambda e: ir.Cast(dtype=str(e.dtype), a=x(e.value)),
-            "Select": lambda e: ir.Select(dtype=str(e.dtype), cond=x(e.condition), a=x(e.true_value), b=x(e.false_value)),
+            "Not": lambda e: ir.Not(dtype=dtype_of(e), a=x(e.a)),
+            "Cast": lambda e: ir.Cast(dtype=dtype_of(e), a=x(e.value)),
+            "Select": lambda e: ir.Select(dtype=dtype_of(e), cond=x(e.condition), a=x(e.true_value), b=x(e.false_value)),
             "BufferLoad": self._load,
             "BufferRegion": self._buffer_region,
-            "Ramp": lambda e: ir.Ramp(dtype=str(e.dtype), base=x(e.base), stride=x(e.stride), lanes=self._lanes(e)),
-            "Broadcast": lambda e: ir.Broadcast(dtype=str(e.dtype), value=x(e.value), lanes=self._lanes(e)),
-            "Shuffle": lambda e: ir.Shuffle(dtype=str(e.dtype), vectors=self.exprs(e.vectors), indices=self.exprs(e.indices)),
-            "Let": lambda e: ir.LetExpr(dtype=str(e.dtype), var=self.var(e.var), value=x(e.value), body=x(e.body)),
+            "Ramp": lambda e: ir.Ramp(dtype=dtype_of(e), base=x(e.base), stride=x(e.stride), lanes=self._lanes(e)),
+            "Broadcast": lambda e: ir.Broadcast(dtype=dtype_of(e), value=x(e.value), lanes=self._lanes(e)),
+            "Shuffle": lambda e: ir.Shuffle(dtype=dtype_of(e), vectors=self.exprs(e.vectors), indices=self.exprs(e.indices)),
+            "Let": lambda e: ir.LetExpr(dtype=dtype_of(e), var=self.var(e.var), value=x(e.value), body=x(e.body)),
             "Call": self._call,
         }
 
@@ -114,7 +119,7 @@ class Reader:
             if type(kind).__name__ == "PointerType":
                 scope = str(kind.storage_scope)
                 pointee = str(getattr(kind.element_type, "dtype", "")) or "void"
-            self._vars[key] = ir.Var(dtype=str(v.dtype), name=str(v.name), pointee=pointee, scope=scope)
+            self._vars[key] = ir.Var(dtype=dtype_of(v), name=str(v.name), pointee=pointee, scope=scope)
             self._memo[key] = (v, self._vars[key])
         return self._vars[key]
 
@@ -127,7 +132,7 @@ class Reader:
             offset = self.expr(b.elem_offset) if b.elem_offset is not None else None
             self._buffers[key] = ir.Buffer(
                 name=str(b.name),
-                dtype=str(b.dtype),
+                dtype=dtype_of(b),
                 shape=self.exprs(b.shape),
                 scope=str(b.scope()),
                 data=self.var(b.data),
@@ -155,7 +160,7 @@ class Reader:
     def _load(self, e: Any) -> ir.Expr:
         if e.predicate is not None:
             raise not_supported(f"a predicated load of {e.buffer.name}", self.here)
-        return ir.Load(dtype=str(e.dtype), buffer=self.buffer(e.buffer), indices=self.exprs(e.indices))
+        return ir.Load(dtype=dtype_of(e), buffer=self.buffer(e.buffer), indices=self.exprs(e.indices))
 
     def _buffer_region(self, e: Any) -> ir.Region:
         return ir.Region(
@@ -173,12 +178,12 @@ class Reader:
             raise not_supported(f"a call of {type(op).__name__}", self.here)
         if name == "tl.region":
             return self._region(e)
-        return ir.Call(dtype=str(e.dtype), op=str(name), args=self.exprs(e.args), attrs=self.attrs(e.annotations, constants=True))
+        return ir.Call(dtype=dtype_of(e), op=str(name), args=self.exprs(e.args), attrs=self.attrs(e.annotations, constants=True))
 
     def _region(self, e: Any) -> ir.Expr:
         load, access, *extents = e.args
         if type(load).__name__ != "BufferLoad" or len(extents) != len(load.indices):
-            return ir.Call(dtype=str(e.dtype), op="tl.region", args=self.exprs(e.args))
+            return ir.Call(dtype=dtype_of(e), op="tl.region", args=self.exprs(e.args))
         return ir.Region(
             dtype="handle",
             buffer=self.buffer(load.buffer),

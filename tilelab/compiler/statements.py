@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tilelab import ir
@@ -87,7 +88,7 @@ class TileReader(Reader):
             out: list[ir.Stmt] = []
             for one in s.seq:
                 out.extend(self.body(one))
-            return tuple(out)
+            return _sunk(out)
         if name not in _STATEMENTS:
             raise not_supported(f"the statement {name}", self.here)
         outer = self.here
@@ -222,6 +223,20 @@ _STATEMENTS: Mapping[str, Callable[[Any, Any, ir.SourceLoc | None], ir.Body]] = 
     "DeclBuffer": TileReader._declare,
     "AssertStmt": TileReader._assert,
 }
+
+
+def _sunk(stmts: list[ir.Stmt]) -> ir.Body:
+    """Move bindings that need the variable of the loop behind them into it: ``T.Persistent`` writes them before it."""
+    out: list[ir.Stmt] = []
+    for s in stmts:
+        if isinstance(s, ir.For):
+            early: list[ir.Stmt] = []
+            while out and isinstance(out[-1], ir.Bind) and s.var in set(ir.walk(out[-1].value)):
+                early.insert(0, out.pop())
+            if early:
+                s = replace(s, body=(*early, *s.body))
+        out.append(s)
+    return tuple(out)
 
 
 def _span(s: Any) -> Any:

@@ -112,7 +112,7 @@ class _Writer:
                 name=b.name,
                 data=self.var(b.data),
                 strides=self.exprs(b.strides) or None,
-                elem_offset=self.expr(b.elem_offset) if b.elem_offset is not None else None,
+                elem_offset=self.expr(b.elem_offset) if b.elem_offset is not None else self.tirx.IntImm("int32", 0),
                 scope=b.scope,
                 data_alignment=b.align_bytes,
                 offset_factor=b.offset_factor,

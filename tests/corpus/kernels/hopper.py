@@ -41,8 +41,8 @@ def producer_consumer(A, B):
         with T.ws(1):
             for k in T.serial(K // 32):
                 T.barrier_wait(empty[k % 2], ((k // 2) & 1) ^ 1)
-                T.copy(A[by * 64, k * 32], a[k % 2, :, :])
-                T.copy(B[k * 32, bx * 64], b[k % 2, :, :])
+                T.copy(A[by * 64 : by * 64 + 64, k * 32 : k * 32 + 32], a[k % 2, :, :])
+                T.copy(B[k * 32 : k * 32 + 32, bx * 64 : bx * 64 + 64], b[k % 2, :, :])
                 T.barrier_arrive(full[k % 2])
         with T.ws(0):
             T.clear(c)
