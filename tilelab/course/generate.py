@@ -1,0 +1,67 @@
+"""Makes what is generated of the puzzles: ``python -m tilelab.course.generate [--check] [--solved DIR]``.
+
+From each ``puzzles/NN_name/puzzle.py`` come ``solution.py`` and ``stub.py`` beside it and ``notebooks/NN_name.ipynb``
+(and ``notebooks/zh/``); they are committed, and a test holds them equal to a regeneration. Solved notebooks go to a
+build folder, where CI runs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tilelab.course import percent
+from tilelab.course.card import Puzzle
+from tilelab.course.catalog import puzzles
+from tilelab.course.prose import LANGUAGES
+from tilelab.files import write_text
+
+_IMPORTS = "import tilelang\nimport tilelang.language as T\n"
+
+
+def generated(puzzle: Puzzle, notebooks: Path) -> dict[Path, str]:
+    """Return every generated file of a puzzle with its text."""
+    out = {puzzle.folder / "solution.py": solution_file(puzzle), puzzle.folder / "stub.py": percent.stub(puzzle.source())}
+    for lang in LANGUAGES:
+        folder = notebooks if lang == "en" else notebooks / lang
+        out[folder / f"{puzzle.id}.ipynb"] = percent.dump(puzzle.notebook(lang))
+    return out
+
+
+def solution_file(puzzle: Puzzle) -> str:
+    """Return the solution as a file of its own: the cells marked as the solution, and TileLang's imports."""
+    cells = percent.parse(percent.solution(puzzle.source()), f"{puzzle.id}/puzzle.py")
+    solved = [c.source for c in cells if c.metadata.get("tilelab", {}).get("role") == "solution"]
+    return f'"""The solution of puzzle {puzzle.number}, {puzzle.title().lower()}. Generated from puzzle.py."""\n\n{_IMPORTS}\n\n' + "\n\n\n".join(solved) + "\n"
+
+
+def solved(puzzle: Puzzle, folder: Path) -> dict[Path, str]:
+    """Return the solved notebooks of a puzzle, one for each language."""
+    return {folder / f"{puzzle.id}.{lang}.ipynb": percent.dump(puzzle.notebook(lang, solved=True)) for lang in LANGUAGES}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write what differs, or only say what would."""
+    parser = argparse.ArgumentParser(prog="python -m tilelab.course.generate", description="Make solutions, stubs and notebooks from the puzzles' sources.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something differs")
+    parser.add_argument("--solved", type=Path, metavar="DIR", help="write solved notebooks into DIR and nothing else")
+    parser.add_argument("--notebooks", type=Path, default=None, metavar="DIR", help="where notebooks go (default: notebooks/ beside puzzles/)")
+    args = parser.parse_args(argv)
+    stale = 0
+    for p in puzzles():
+        if not (p.folder / "puzzle.py").is_file():
+            continue  # a wheel: nothing to generate from
+        folder = args.notebooks or p.folder.parent.parent / "notebooks"
+        for path, text in (solved(p, args.solved) if args.solved else generated(p, folder)).items():
+            if path.is_file() and path.read_text("utf-8") == text:
+                continue
+            stale += 1
+            print(f"{'differs' if args.check else 'wrote'} {path}")
+            if not args.check:
+                write_text(path, text)
+    return 1 if args.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

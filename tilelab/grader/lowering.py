@@ -1,0 +1,105 @@
+"""What lowering says of a verified Program: whether it lowers at all, its budgets, and the figures that puzzles count."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tilelab import ir
+from tilelab.errors import EnvironmentLacks
+from tilelab.finding import Finding, KernelRefused, finding
+from tilelab.grader import isolate, wire
+from tilelab.grader.sandbox import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The outcome of lowering one Program.
+
+    Attributes:
+        findings: What lowering found; one of severity error means that it does not lower.
+        figures: ``smem_bytes`` and ``threads`` (of the largest kernel), ``tensor_core`` (1 where the code uses them).
+        source: The generated source.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
+
+
+_KEPT = 64
+_known: OrderedDict[tuple[str, str], Facts] = OrderedDict()
+
+
+def lowering_facts(program: ir.Program, target: str) -> Facts:
+    """Lower ``program`` for ``target``, from a cache where its content was lowered before.
+
+    Raises:
+        EnvironmentLacks: Lowering is not possible on this machine.
+    """
+    from tilelab import serde
+
+    key = (serde.digest(program), target)
+    if key not in _known:
+        _known[key] = _facts_of(_lower(serde.dumps(program), target))
+        while len(_known) > _KEPT:
+            _known.popitem(last=False)
+    return _known[key]
+
+
+def _lower(data: Any, target: str) -> dict[str, Any]:
+    blob = data if isinstance(data, bytes) else data.encode()
+    if not isolate.can_fork():
+        return facts(blob, target)
+    limits = Limits(cpu_seconds=120, wall_seconds=180, output_bytes=1 << 20)
+    request = {"job": "lower", "target": target, "limits": asdict(limits)}
+    answer, frames = isolate.fork_server().ask(request, (blob,))
+    return wire_facts(answer, frames)
+
+
+def wire_facts(answer: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    """Read the frames of a lowering; TVM may have crashed on the way, which is a finding and no fault of the grader."""
+    import json
+
+    try:
+        for tag, body in wire.parse(data):
+            if tag == wire.FACTS:
+                out: dict[str, Any] = json.loads(body)
+                return out
+    except wire.Garbled:
+        pass
+    why = "took too long" if answer.get("cut") == "time" else f"ended with status {answer.get('status')}"
+    return {"findings": [finding("TL702", f"TileLang's compiler {why} while lowering this kernel", fix="make it smaller").to_json()]}
+
+
+def facts(data: bytes, target: str) -> dict[str, Any]:
+    """Lower a serialised Program and return what a grade needs of it, as JSON values."""
+    from tilelab import serde
+    from tilelab.compiler import lower
+
+    try:
+        artifact = lower(serde.loads(data), target=target)
+    except KernelRefused as refused:
+        return {"findings": [refused.finding.to_json()]}
+    except EnvironmentLacks as e:
+        return {"lacks": [e.message, e.fix]}
+    resources = artifact.resources.values()
+    tensor_core = any(isinstance(n, ir.Call) and "mma" in n.op for n in ir.walk(artifact.program))
+    return {
+        "findings": [f.to_json() for f in artifact.findings],
+        "figures": {
+            "smem_bytes": max((r.smem_bytes for r in resources), default=0),
+            "threads": max((r.threads for r in resources), default=0),
+            "tensor_core": int(tensor_core or "mma_sync" in artifact.source or "wgmma" in artifact.source),
+        },
+        "source": artifact.source,
+    }
+
+
+def _facts_of(data: Mapping[str, Any]) -> Facts:
+    if "lacks" in data:
+        raise EnvironmentLacks(data["lacks"][0], fix=data["lacks"][1])
+    findings = tuple(isolate.finding_of(f) for f in data["findings"])
+    return Facts(findings=findings, figures=data.get("figures", {}), source=data.get("source", ""))
