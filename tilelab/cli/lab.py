@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(home: Path, notebook: str, args: argparse.Namespace) -> int:
+    # jsonschema would compile a grammar of web addresses, for five seconds, and use it for nothing here.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from jupyterlab.labapp import LabApp
 
     options = [
@@ -58,7 +61,7 @@ def _serve(home: Path, notebook: str, args: argparse.Namespace) -> int:
         f"--LabApp.default_url=/lab/tree/{quote(notebook)}",
         # Tabs of another folder do not belong here, so this folder remembers its own.
         f"--LabApp.workspaces_dir={home / '.tilelab' / 'workspaces'}",
-        "--ServerApp.log_level=WARNING",
+        "--Application.log_level=WARN",
     ]
     if args.port is not None:
         options.append(f"--ServerApp.port={args.port}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tilelab.errors import InputError
-from tilelab.lab import progress
 
 LANGUAGES = ("en", "zh")
 DEFAULT_HOME = "tilelab-puzzles"
@@ -59,12 +59,14 @@ class Shelf:
 
     def listing(self, lang: str) -> dict[str, Any]:
         """Return every puzzle in the order of the course, with its texts in ``lang`` and the learner's state."""
-        known = progress.load(self.home)
+        from tilelab.course import progress, puzzles
+
+        known = progress.best(self.home)
         return {
             "schema": "tilelab.lab.puzzles",
             "version": 1,
             "folder": self._served(self.home),
-            "puzzles": [self._entry(p, lang, known.get(p.id, {})) for p in _puzzles()],
+            "puzzles": [self._entry(p, lang, known.get(p.id, {})) for p in puzzles()],
         }
 
     def progress(self) -> dict[str, Any]:
@@ -85,7 +87,7 @@ class Shelf:
         """
         puzzle = _find(name)
         path = self.copy_of(puzzle, lang)
-        created = not path.exists() and place(path, _notebook(puzzle, lang))
+        created = not path.exists() and place(path, puzzle.notebook(lang))
         return {"id": puzzle.id, "path": self._served(path), "created": created}
 
     def copy_of(self, puzzle: Any, lang: str) -> Path:
@@ -95,7 +97,8 @@ class Shelf:
     def _entry(self, puzzle: Any, lang: str, best: Mapping[str, Any]) -> dict[str, Any]:
         path = self.copy_of(puzzle, lang)
         opened = any(self.copy_of(puzzle, each).exists() for each in LANGUAGES)
-        state = "solved" if best.get("passed") else "started" if best or opened else "new"
+        checked = bool(best.get("checks"))
+        state = "solved" if best.get("passed") else "started" if checked or opened else "new"
         return {
             "id": puzzle.id,
             "number": puzzle.number,
@@ -104,7 +107,7 @@ class Shelf:
             "part": puzzle.part,
             "partTitle": PARTS.get(puzzle.part, (puzzle.part,) * 2)[LANGUAGES.index(lang)],
             "state": state,
-            "score": best.get("score"),
+            "score": best["score"] if checked else None,
             "max": best.get("max", 100),
             "path": self._served(path) if path.exists() else None,
         }
@@ -117,46 +120,42 @@ class Shelf:
 def place(path: Path, notebook: Mapping[str, Any]) -> bool:
     """Write a notebook where nothing lies yet, whole or not at all; return False when something lay there and was kept."""
     text = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
-    temporary = ""
+    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        os.chmod(temporary, 0o644)
-        try:
-            os.link(temporary, path)  # unlike a rename, this never replaces what is there
-        except FileExistsError:
-            return False
-        except OSError:  # a file system without links
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
-        return True
-    except FileExistsError:
-        return False
+        temporary.chmod(0o644)
+        return _give_name(temporary, path, text)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}", fix="Choose another folder with TILELAB_HOME") from None
     finally:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
-def _puzzles() -> Iterable[Any]:
-    from tilelab.course import puzzles
-
-    return puzzles()
+def _give_name(temporary: Path, path: Path, text: str) -> bool:
+    try:
+        path.hardlink_to(temporary)  # unlike a rename, this never replaces what is there
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            return False
+    return True
 
 
 def _find(name: str) -> Any:
-    for puzzle in _puzzles():
-        if name in (puzzle.id, str(puzzle.number)):
-            return puzzle
-    raise UnknownPuzzle(f"there is no puzzle {name!r}", fix=f"There are: {', '.join(p.id for p in _puzzles())}")
+    from tilelab.course import puzzle
 
-
-def _notebook(puzzle: Any, lang: str) -> dict[str, Any]:
-    """Return the puzzle's notebook with the puzzle's name in its metadata, by which the Check button knows it."""
-    notebook = dict(puzzle.notebook(lang))
-    metadata = dict(notebook.get("metadata", {}))
-    metadata["tilelab"] = {**metadata.get("tilelab", {}), "puzzle": puzzle.id, "lang": lang}
-    return {**notebook, "metadata": metadata}
+    if not re.fullmatch(r"\w+", name):  # the course also takes folders; a request has no business with those
+        raise UnknownPuzzle(f"{name!r} is not the name of a puzzle", fix="Use its number, such as 1")
+    try:
+        return puzzle(name)
+    except InputError as error:
+        raise UnknownPuzzle(error.message, fix=error.fix) from None

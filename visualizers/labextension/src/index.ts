@@ -156,7 +156,9 @@ const check: JupyterFrontEndPlugin<void> = {
         const panel = notebooks.currentWidget;
         return say(course.language, panel && puzzleOf(panel.content) !== null ? 'checkPuzzle' : 'checkCaption');
       },
-      icon: checkIcon,
+      // With an icon a toolbar would leave the word out; there the style sheet draws it.
+      icon: args => (args.toolbar === true ? undefined : checkIcon),
+      iconClass: args => (args.toolbar === true ? 'tl-CheckIcon' : ''),
       isVisible: applies,
       isEnabled: () => applies() && course.activity !== 'checking',
       execute: run
