@@ -72,7 +72,7 @@ class Reader:
             return ir.Const(dtype="float32", value=e)
         if isinstance(e, str):
             return ir.Str(dtype="handle", value=e)
-        key = hash(e)
+        key = e.__chandle__()
         if key in self._memo:
             return self._memo[key][1]
         name = type(e).__name__
@@ -112,7 +112,7 @@ class Reader:
 
     def var(self, v: Any) -> ir.Var:
         """Read a variable; the same variable gives the same object."""
-        key = hash(v)
+        key = v.__chandle__()
         if key not in self._vars:
             pointee, scope = "", ""
             kind = v.type_annotation
@@ -125,7 +125,7 @@ class Reader:
 
     def buffer(self, b: Any) -> ir.Buffer:
         """Read a buffer; the same buffer gives the same object."""
-        key = hash(b)
+        key = b.__chandle__()
         if key not in self._buffers:
             if len(b.axis_separators):
                 raise not_supported(f"the axis separators of {b.name}", self.here)
