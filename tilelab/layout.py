@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -12,8 +13,12 @@ from numpy.typing import NDArray
 
 from tilelab import ir
 from tilelab.errors import InputError
+from tilelab.finding import Finding, finding
 
 Ints = NDArray[np.int64]
+
+BANKS = 32  #: banks of shared memory (CUDA C++ Programming Guide, compute capability 5.x and later)
+BANK_BYTES = 4  #: successive words of this many bytes lie in successive banks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,6 +61,126 @@ class Layout:
         """Return each element's address within the buffer, in elements: shape ``shape``."""
         return self._flat_index()[..., 0]
 
+    @property
+    def params(self) -> tuple[ir.Var, ...]:
+        """The variables of the axes; TileLang lists the replica among the parameters of a fragment, and this leaves it out."""
+        rep = self.map.replicate
+        return tuple(v for v in self.map.params if rep is None or (v is not rep and v.name != rep.name))
+
+    @property
+    def bits(self) -> int:
+        """Width of an element in bits; 0 for a loop."""
+        return bits_of(self.dtype) if self.dtype else 0
+
+    @property
+    def size(self) -> int:
+        """Number of logical elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def byte_addresses(self) -> Ints:
+        """Return the address of each element's first byte within shared memory: shape ``shape``."""
+        return (self.offset_bytes or 0) + self.addresses() * self.bits // 8
+
+    def banks(self) -> Ints:
+        """Return the shared-memory bank of each element's first byte: shape ``shape``."""
+        return self.byte_addresses() // BANK_BYTES % BANKS
+
+    # ------------------------------------------------------------------------------------------- inverse
+    def elements_of(self) -> Ints:
+        """Return what each thread holds: ``(threads, registers)`` row-major element numbers, -1 where nothing is."""
+        thread, register = self.threads_of(), self.registers()
+        held = np.full((max(self.threads, int(thread.max()) + 1), int(register.max()) + 1), -1, dtype=np.int64)
+        held[thread, register] = self._numbers()[..., None]
+        return held
+
+    def element_at(self) -> Ints:
+        """Return which element lies at each address, in elements: ``(addresses,)``, -1 where nothing lies (padding)."""
+        address = self.addresses()
+        lies = np.full(int(address.max()) + 1, -1, dtype=np.int64)
+        lies[address] = self._numbers()
+        return lies
+
+    def _numbers(self) -> Ints:
+        return np.arange(self.size, dtype=np.int64).reshape(self.shape)
+
+    # ------------------------------------------------------------------------------------------- algebra
+    def compose(self, outer: Layout) -> Layout:
+        """Return ``outer ∘ self``: this layout's index is taken as ``outer``'s coordinates.
+
+        Thread and replication are those of this layout.
+
+        Raises:
+            InputError: The outputs of this layout do not fit the shape of ``outer``.
+        """
+        extents = self.index_shape()
+        if len(extents) != len(outer.shape) or any(a > b for a, b in zip(extents, outer.shape, strict=False)):
+            raise InputError(f"{self.name} ends in {shape_text(extents)}, but {outer.name} starts from {shape_text(outer.shape)}",
+                             fix="reshape one of them, so that the first fits into the second")  # fmt: skip
+        env = dict(zip(outer.params, self.map.index, strict=True))
+        index = tuple(substitute(e, env) for e in outer.map.index)
+        new = ir.IndexMap(params=self.map.params, shape=self.map.shape, index=index, thread=self.map.thread,
+                          replicate=self.map.replicate, replicate_extent=self.map.replicate_extent)  # fmt: skip
+        return replace(self, name=f"{outer.name} ∘ {self.name}", map=new)
+
+    def through(self, shared: Layout) -> Ints:
+        """Return where each thread finds its elements in ``shared``: ``(threads, registers)`` addresses, -1 where none.
+
+        Raises:
+            InputError: The two layouts are of different shapes.
+        """
+        if self.shape != shared.shape:
+            raise InputError(f"{self.name} is {shape_text(self.shape)}, but {shared.name} is {shape_text(shared.shape)}")
+        held = self.elements_of()
+        return np.where(held < 0, -1, shared.addresses().reshape(-1)[held])
+
+    def index_shape(self) -> tuple[int, ...]:
+        """Return the extents of the index outputs (largest value + 1): the physical shape."""
+        return tuple(int(self._evaluate(e).max()) + 1 for e in self.map.index)
+
+    # ------------------------------------------------------------------------------------------- checks
+    def check(self) -> tuple[Finding, ...]:
+        """Return what is wrong: a place that does not exist, or two elements in one place (TL404)."""
+        owned = self.map.thread is not None
+        index = self.registers() if owned else self.addresses()[..., None]
+        thread = self.threads_of() if owned else np.zeros_like(index)
+        outside = (index < 0) | (thread < 0) | (thread >= (self.threads or np.iinfo(np.int64).max))
+        if outside.any():
+            at = int(np.argmax(outside))
+            element = self.coordinates(at // index.shape[-1])
+            place = self._place(owned, int(thread.flat[at]), int(index.flat[at]))
+            has = f"; the block has {self.threads} threads" if owned else ""
+            return (
+                self._broken(
+                    f"{self.name} sends element {element} to {place}, which does not exist{has}", "keep every output in range", [element]
+                ),
+            )
+        # two different elements in one place; replicas of one element may coincide
+        flat = (thread * (int(index.max()) + 1) + index).reshape(-1)
+        order = np.argsort(flat, kind="stable")
+        number = order // index.shape[-1]
+        clash = (flat[order][1:] == flat[order][:-1]) & (number[1:] != number[:-1])
+        if not clash.any():
+            return ()
+        at = int(np.argmax(clash))
+        a, b = self.coordinates(int(number[at])), self.coordinates(int(number[at + 1]))
+        place = self._place(owned, int(thread.flat[order[at]]), int(index.flat[order[at]]))
+        return (self._broken(f"{self.name} puts elements {a} and {b} both at {place}", "make the layout one-to-one", [a, b]),)
+
+    @staticmethod
+    def _place(owned: bool, thread: int, index: int) -> str:
+        return f"register {index} of thread {thread}" if owned else f"address {index}"
+
+    def _broken(self, message: str, fix: str, elements: list[tuple[int, ...]]) -> Finding:
+        file, line = (self.loc.file, self.loc.line) if self.loc else (None, None)
+        return finding(
+            "TL404", message, fix=fix, file=file, line=line, evidence={"layout": self.name, "elements": [list(e) for e in elements]}
+        )
+
+    def coordinates(self, number: int) -> tuple[int, ...]:
+        """Return the coordinates of row-major element ``number``."""
+        return tuple(int(c) for c in np.unravel_index(number, self.shape))
+
+    # ----------------------------------------------------------------------------------------- evaluation
     def _flat_index(self) -> Ints:
         """Row-major offset of the output index, whose extents are taken from its largest values."""
         outs = [self._evaluate(e) for e in self.map.index]
@@ -67,11 +192,46 @@ class Layout:
     def _evaluate(self, expr: ir.Expr) -> Ints:
         full = (*self.shape, self.map.replicate_extent)
         env: dict[ir.Var, Any] = {}
-        for axis, (var, n) in enumerate(zip(self.map.params, self.shape, strict=True)):
+        for axis, (var, n) in enumerate(zip(self.params, self.shape, strict=True)):
             env[var] = np.arange(n, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(len(full))])
         if self.map.replicate is not None:
             env[self.map.replicate] = np.arange(full[-1], dtype=np.int64)
         return np.broadcast_to(evaluate(expr, env), full)
+
+
+def bits_of(dtype: str) -> int:
+    """Return the width of one element of ``dtype`` in bits (bool: 8, as in memory).
+
+    Raises:
+        InputError: The name carries no width.
+    """
+    if dtype == "bool":
+        return 8
+    found = re.match(r"[a-z]+(\d+)", dtype)
+    if not found:
+        raise InputError(f"{dtype} is not a dtype with a known width", fix='name it as TileLang does, e.g. "float16"')
+    return int(found[1])
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Return ``"16×8"``."""
+    return "×".join(map(str, shape)) or "scalar"
+
+
+def substitute(expr: ir.Expr, env: Mapping[ir.Var, ir.Expr]) -> ir.Expr:
+    """Return ``expr`` with the variables of ``env`` replaced."""
+    if isinstance(expr, ir.Var):
+        return env.get(expr, expr)
+    if isinstance(expr, ir.Bin):
+        return ir.Bin(dtype=expr.dtype, op=expr.op, a=substitute(expr.a, env), b=substitute(expr.b, env))
+    if isinstance(expr, ir.Cast):
+        return ir.Cast(dtype=expr.dtype, a=substitute(expr.a, env))
+    if isinstance(expr, ir.Select):
+        cond, a, b = (substitute(e, env) for e in (expr.cond, expr.a, expr.b))
+        return ir.Select(dtype=expr.dtype, cond=cond, a=a, b=b)
+    if isinstance(expr, ir.Call):
+        return ir.Call(dtype=expr.dtype, op=expr.op, args=tuple(substitute(a, env) for a in expr.args), attrs=expr.attrs)
+    return expr
 
 
 def evaluate(expr: ir.Expr, env: Mapping[ir.Var, Any]) -> Any:

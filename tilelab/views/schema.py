@@ -1,0 +1,95 @@
+"""The JSON of the views: its fields and what they mean. The TypeScript types are generated from these classes.
+
+``Array`` stands for an array as :mod:`tilelab.views.encode` writes it. Bump ``VERSIONS`` when a field changes its meaning or goes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypedDict
+
+#: kind of view → version of its schema ``tilelab.view.KIND``
+VERSIONS: Mapping[str, int] = {"layout": 1}
+
+Array: TypeAlias = Any
+
+
+class Fact(TypedDict):
+    """One thing known about a layout: a key of the word table, and its value as text (or a key, with what fills it)."""
+
+    key: str
+    fill: dict[str, Any]
+
+
+class Conflict(TypedDict):
+    """Wavefronts that one warp's access takes, worst over the tile: row-major, as stored, and at best."""
+
+    pattern: str
+    before: int
+    after: int
+    ideal: int
+
+
+class Place(TypedDict):
+    """A line of the user's source."""
+
+    file: str
+    line: int
+
+
+class Arrays(TypedDict, total=False):
+    """The layout itself. Shapes: ``(*shape, replicas)`` for thread and register, ``shape`` for the rest."""
+
+    thread: Array
+    register: Array
+    address: Array
+    bank: Array
+    bank_before: Array
+    word: Array
+    hits: Array
+    hits_before: Array
+    value: Array
+
+
+class LayoutRecord(TypedDict):
+    """One layout."""
+
+    name: str
+    layout: str
+    dtype: str
+    bits: int
+    scope: str
+    shape: list[int]
+    params: list[str]
+    axes: list[int]
+    at: list[int]
+    threads: int
+    registers: int
+    replicas: int
+    addresses: int
+    words: int
+    formula: list[list[str]]
+    facts: list[Fact]
+    conflicts: list[Conflict]
+    findings: list[dict[str, Any]]
+    loc: Place | None
+    arrays: Arrays
+
+
+class LayoutData(TypedDict):
+    """The data of the layout view: one record for each buffer or loop, and which one is shown first."""
+
+    layouts: list[LayoutRecord]
+    selected: int
+    target: str
+
+
+class ViewRecord(TypedDict):
+    """A view as JSON."""
+
+    schema: str
+    version: int
+    kind: str
+    title: str
+    lang: str
+    data: LayoutData

@@ -1,0 +1,142 @@
+/** A layout record with its arrays unpacked, and the links between elements, threads, registers and words of shared memory. */
+import { decode, Inverse, type Flat } from "@tilelab/shared/decode";
+import type { LayoutRecord } from "@tilelab/shared/generated";
+
+/** What is pointed at. -1: nothing. `register` belongs to `thread`. */
+export interface Selection {
+  element: number;
+  thread: number;
+  register: number;
+  word: number;
+}
+
+export const NOTHING: Selection = { element: -1, thread: -1, register: -1, word: -1 };
+
+export class LayoutModel {
+  readonly size: number;
+  readonly copies: number;
+  readonly thread: Flat | null;
+  readonly register: Flat | null;
+  readonly address: Flat | null;
+  readonly bank: Flat | null;
+  readonly bankBefore: Flat | null;
+  readonly word: Flat | null;
+  readonly value: Flat | null;
+  private readonly byThread: Inverse | null;
+  private readonly byWord: Inverse | null;
+  private readonly strides: number[];
+  readonly range: readonly [number, number];
+
+  constructor(readonly record: LayoutRecord) {
+    const get = (name: keyof LayoutRecord["arrays"]): Flat | null => {
+      const encoded = record.arrays[name];
+      return encoded ? decode(encoded).data : null;
+    };
+    this.size = record.shape.reduce((a, n) => a * n, 1);
+    this.thread = get("thread");
+    this.register = get("register");
+    this.address = get("address");
+    this.bank = get("bank");
+    this.bankBefore = get("bank_before");
+    this.word = get("word");
+    this.value = get("value");
+    this.copies = this.thread ? this.thread.length / this.size : 1;
+    this.byThread = this.thread && new Inverse(this.thread, record.threads);
+    this.byWord = this.word && new Inverse(this.word, record.words);
+    this.strides = record.shape.map((_, k) => record.shape.slice(k + 1).reduce((a, n) => a * n, 1));
+    this.range = this.value ? extent(this.value) : [0, 0];
+  }
+
+  coordinates(element: number): number[] {
+    return this.strides.map((stride, k) => Math.floor(element / stride) % this.record.shape[k]!);
+  }
+
+  /** (thread, register) of every copy of an element, in order, each thread once. */
+  owners(element: number): { thread: number; register: number }[] {
+    if (!this.thread || !this.register || element < 0) return [];
+    const seen = new Map<number, number>();
+    for (let k = element * this.copies; k < (element + 1) * this.copies; k++) {
+      if (!seen.has(this.thread[k]!)) seen.set(this.thread[k]!, this.register[k]!);
+    }
+    return [...seen].map(([thread, register]) => ({ thread, register }));
+  }
+
+  /** What a thread holds: register → element, -1 where a register holds nothing. */
+  held(thread: number): Int32Array {
+    const out = new Int32Array(this.record.registers).fill(-1);
+    for (const place of this.byThread?.at(thread) ?? []) out[this.register![place]!] = Math.floor(place / this.copies);
+    return out;
+  }
+
+  /** Elements that lie (in part) in a word of shared memory. */
+  inWord(word: number): Int32Array {
+    for (let k = 0; k < Math.max(1, this.record.bits >> 5); k++) {
+      const found = this.byWord?.at(word - k);
+      if (found?.length) return found;
+    }
+    return new Int32Array(0);
+  }
+
+  /** Lanes of a column read that hit each bank. */
+  hits(which: "hits" | "hits_before"): Flat {
+    const encoded = this.record.arrays[which];
+    return encoded ? decode(encoded).data : new Int32Array(0);
+  }
+
+  /** The selection that follows from pointing at an element, a thread, a register of a thread, or a word. */
+  atElement(element: number): Selection {
+    const owner = this.owners(element)[0];
+    return { element, thread: owner?.thread ?? -1, register: owner?.register ?? -1, word: this.word?.[element] ?? -1 };
+  }
+
+  atThread(thread: number): Selection {
+    return { ...NOTHING, thread };
+  }
+
+  atRegister(thread: number, register: number): Selection {
+    return { element: this.held(thread)[register] ?? -1, thread, register, word: -1 };
+  }
+
+  atWord(word: number): Selection {
+    return { ...NOTHING, element: this.inWord(word)[0] ?? -1, word };
+  }
+}
+
+function extent(data: Flat): [number, number] {
+  let low = Infinity, high = -Infinity;
+  for (const v of data) {
+    if (v < low) low = v;
+    if (v > high) high = v;
+  }
+  return low <= high ? [low, high] : [0, 0];
+}
+
+/** The rows and columns of a tile: two axes of an array of any rank, the others cut at one index; a long vector is wrapped. */
+export class Slice {
+  readonly rows: number;
+  readonly columns: number;
+  private readonly wrapped: boolean;
+  private readonly strides: number[];
+  private readonly base: number;
+
+  constructor(readonly shape: readonly number[], readonly axes: readonly number[], readonly at: readonly number[]) {
+    this.strides = shape.map((_, k) => shape.slice(k + 1).reduce((a, n) => a * n, 1));
+    const [down, across] = axes;
+    this.wrapped = shape.length < 2;
+    if (this.wrapped) {
+      const n = shape[0] ?? 1;
+      this.columns = n <= 64 || n % 32 ? n : 32;
+      this.rows = Math.ceil(n / this.columns);
+      this.base = 0;
+    } else {
+      this.rows = shape[down!]!;
+      this.columns = shape[across!]!;
+      this.base = at.reduce((sum, index, k) => (k === down || k === across ? sum : sum + index * this.strides[k]!), 0);
+    }
+  }
+
+  element(row: number, column: number): number {
+    if (this.wrapped) return row * this.columns + column;
+    return this.base + row * this.strides[this.axes[0]!]! + column * this.strides[this.axes[1]!]!;
+  }
+}
