@@ -240,7 +240,7 @@ def _hits(out: Svg, hits: NDArray[Any], x: float, y: float, width: float, title:
             out.rect(x + bank * step + step * 0.12, y + high - tall, step * 0.76, tall, fill=palette.bank_colour(bank), radius=1)
     most = int(hits.max())
     where = int(hits.argmax())
-    out.text(x + where * step + step + 2, y + high - max(3.0, high * most / 32) + 9, f"× {most}", "tiny mono")
+    out.text(x + where * step + step + 3, y + high - max(3.0, high * most / 32) + (9 if most > 9 else -3), f"× {most}", "tiny mono")
     out.text(x + width, y - 4, title, "soft tiny end")
 
 

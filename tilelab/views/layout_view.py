@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -86,8 +86,7 @@ def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = No
         raise InputError(broken[0].message, fix=broken[0].fix)
     if values is not None:
         arrays["value"] = _values(one, values)
-    counts = _counts(one, arrays)
-    return {
+    everything: Any = {
         "name": one.name,
         "layout": one.kind,
         "dtype": one.dtype,
@@ -97,7 +96,7 @@ def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = No
         "params": names,
         "axes": list(_axes(one, axes)),
         "at": _cut(one, at),
-        **counts,
+        **_counts(one, arrays),
         "formula": formulas,
         "facts": layout_facts.facts(one),
         "conflicts": [] if owned else layout_facts.conflicts(one),
@@ -105,6 +104,7 @@ def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = No
         "loc": {"file": one.loc.file, "line": one.loc.line} if one.loc else None,
         "arrays": arrays,
     }
+    return cast(LayoutRecord, everything)
 
 
 def _counts(one: Layout, arrays: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ def ramp(n: int = 32) -> tuple[str, ...]:
     out = []
     for k in range(n):
         t = k / max(1, n - 1)
-        out.append(_hex(0.30 + 0.62 * t, 0.105 + 0.055 * math.sin(math.pi * t), 292 - 192 * t**1.05))
+        out.append(_hex(0.36 + 0.56 * t, 0.105 + 0.055 * math.sin(math.pi * t), 292 - 192 * t**1.05))
     return tuple(out)
 
 
