@@ -16,6 +16,8 @@ _HOME = {
     "debug": "tilelab.debugger",
     "puzzle": "tilelab.course",
     "SimParams": "tilelab.trace",
+    "load_ipython_extension": "tilelab.magics",
+    "unload_ipython_extension": "tilelab.magics",
 }
 __all__ = ["SimParams", "capture", "check", "debug", "lower", "puzzle", "simulate", "view"]
 

@@ -115,8 +115,12 @@ def merged(*groups: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 # ------------------------------------------------------------------------------------------------- capture
-def program_of(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None) -> ir.Program:
+def program_of(
+    kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None
+) -> ir.Program:
     """Capture ``kernel``, or answer from the cache: its key is what the kernel is made from, not its TIR.
+
+    ``files`` maps file names to what the user typed, for what is refused.
 
     Raises:
         KernelRefused: TileLang refuses the kernel.
@@ -130,7 +134,7 @@ def program_of(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = No
     if key is not None and key in _programs:
         _programs.move_to_end(key)
         return _programs[key][1]
-    program = capture(kernel, *tensors, consts=dict(consts or {}))
+    program = capture(kernel, *tensors, consts=dict(consts or {}), files=files)
     if key is not None:
         _programs[key] = (kernel, program)  # holding the kernel keeps its id, which is in the key, from being reused
         while len(_programs) > _KEPT:
@@ -146,12 +150,16 @@ def arguments(kernel: Any, program: ir.Program, tensors: tuple[Any, ...], consts
     """
     from tilelab.tensors import bind, default_inputs, inputs_of
 
-    sizes = {k: v for k, v in consts.items() if isinstance(v, int | float)}
     names = [p.name for p in inputs_of(program)]
     if not tensors and any(name not in consts for name in names):
-        return sizes | default_inputs(program, seed=seed, consts=consts)
+        return sizes(program, consts) | default_inputs(program, seed=seed, consts=consts)
     given = _positional(kernel, tensors, names)
-    return sizes | bind(program, given, consts)
+    return sizes(program, consts) | bind(program, given, consts)
+
+
+def sizes(program: ir.Program, consts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of ``consts`` that are dynamic sizes of the program."""
+    return {name: consts[name] for name in ir.dynamic_sizes(program) if name in consts}
 
 
 def _positional(kernel: Any, tensors: tuple[Any, ...], names: list[str]) -> tuple[Any, ...]:

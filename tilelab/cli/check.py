@@ -67,8 +67,7 @@ def examine(loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str]
         program = api.program_of(loaded.kernel, consts=consts)
     except KernelRefused as refused:
         return None, (as_typed(refused.finding, loaded),)
-    sizes = {k: v for k, v in consts.items() if isinstance(v, int | float)}
-    inputs = sizes | default_inputs(program, seed=params.seed, how=how, consts=consts)
+    inputs = api.sizes(program, consts) | default_inputs(program, seed=params.seed, how=how, consts=consts)
     try:
         trace = api.run(program, inputs, level=level, params=params)
         ran = trace.findings

@@ -1,0 +1,126 @@
+"""Whatever is wrong with a command line or a file is one clear line and the right exit code, never a traceback."""
+
+import numpy as np
+import pytest
+
+KERNEL = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def copy(A):
+    N = T.const("N")
+    A: T.Tensor[[N], T.float32]
+    B = T.empty((N,), T.float32)
+    with T.Kernel(T.ceildiv(N, 64), threads=64) as bx:
+        for i in T.Parallel(64):
+            B[bx * 64 + i] = A[bx * 64 + i]
+    return B
+
+def helper(x):
+    return 7
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    (tmp_path / "k.py").write_text(KERNEL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def one_line(done, code, *said):
+    assert done.code == code, done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    for part in said:
+        assert part in done.err
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("nothing.py::k", ("nothing.py does not exist",)),
+        (".::k", (". is a folder",)),
+        ("k.py::absent", ("no kernel 'absent'", "copy")),
+        ("k.py", ("names no kernel", "k.py::copy")),
+        ("k.txt::k", ("neither a .py nor an .ipynb",)),
+        ("syntax.py::k", ("syntax.py:2", "Python cannot parse")),
+        ("bytes.py::k", ("bytes.py", "Python")),
+        ("raises.py::k", ("raises.py:2", "ZeroDivisionError")),
+        ("imports.py::k", ("imports.py:1", "no_such_module")),
+        ("exits.py::k", ("exits.py", "__main__")),
+        ("empty.py::k", ("holds no kernel",)),
+        ("nb.ipynb::k", ("not a Jupyter notebook",)),
+    ],
+)
+def test_files(cli, kernel, spec, said):
+    (kernel / "k.txt").write_text("")
+    (kernel / "syntax.py").write_text("x = 1\ny = (\n")
+    (kernel / "bytes.py").write_bytes(b"\x00\xff\xfe")
+    (kernel / "raises.py").write_text("x = 1\ny = 1 / 0\n")
+    (kernel / "imports.py").write_text("import no_such_module\n")
+    (kernel / "exits.py").write_text("import sys\nsys.exit(3)\n")
+    (kernel / "empty.py").write_text("")
+    (kernel / "nb.ipynb").write_text("{}")
+    one_line(cli("check", spec), 2, *said)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--const", "N"], ("--const N", "NAME=VALUE")),
+        (["--const", "N=two"], ("not a Python literal",)),
+        ([], ("N", "--const N=VALUE")),
+        (["--const", "N=64", "--const", "K=1"], ("K",)),
+        (["--const", "N=64", "--input", "A"], ("NAME=HOW",)),
+        (["--const", "N=64", "--input", "Z=zeros"], ("no input 'Z'", "A")),
+        (["--const", "N=64", "--input", "A=gauss"], ("gauss", "zeros")),
+        (["--const", "N=64", "--input", "A=absent.npy"], ("absent.npy", "no such file")),
+        (["--const", "N=64", "--input", "A=text.npy"], ("text.npy", "not a .npy file")),
+        (["--const", "N=64", "--input", "A=short.npy"], ("A is declared (64,) float32", "(32,) float32")),
+        (["--const", "N=64", "--input", "A=double.npy"], ("A is declared (64,) float32", "(64,) float64")),
+        (["--const", "N=64", "--target", "sm_1"], ("sm_1",)),
+        (["--const", "N=64", "--level", "warp"], ("--level",)),
+        (["--const", "N=64", "--block", "a"], ("--block",)),
+        (["--no-such-option"], ("--no-such-option",)),
+        (["--const", "N=64", "--outputs", "k.py/out"], ("cannot write",)),
+    ],
+)
+def test_options(cli, kernel, options, said):
+    (kernel / "text.npy").write_text("hello")
+    np.save(kernel / "short.npy", np.zeros(32, np.float32))
+    np.save(kernel / "double.npy", np.zeros(64))
+    one_line(cli("check", "k.py::copy", *options), 2, *said)
+
+
+def test_a_function_that_makes_no_kernel(cli, kernel):
+    one_line(cli("check", "k.py::helper", "--const", "x=1"), 2, "not a kernel")
+
+
+def test_unknown_command(cli):
+    one_line(cli("frobnicate"), 2, "frobnicate")
+
+
+def test_a_refused_kernel_is_the_kernels_fault(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.py").write_text(
+        "import tilelang.language as T\n\n@T.prim_func\ndef k(A: T.Tensor((64, 64), 'float16'), O: T.Tensor((64,), 'float16')):\n"
+        "    with T.Kernel(1, threads=64) as _:\n        S = T.alloc_shared((32, 64), 'float16')\n        F = T.alloc_fragment((16,), 'float16')\n"
+        "        T.copy(A[0:32, :], S)\n        T.reduce_sum(S, F, dim=1)\n        T.copy(F, O[0:16])\n"
+    )
+    done = cli("check", "bad.py::k")
+    assert done.code == 1
+    assert "TL701" in done.out + done.err or "TL702" in done.out + done.err
+    assert "bad.py:9" in done.out + done.err
+    assert "Traceback" not in done.err
+
+
+def test_run_needs_a_script(shell):
+    one_line(shell("run", "absent.py"), 2, "absent.py does not exist")
+
+
+def test_run_tells_a_syntax_error(shell, tmp_path):
+    (tmp_path / "s.py").write_text("def f(:\n")
+    one_line(shell("run", "s.py"), 2, "s.py:1", "Python cannot parse")
