@@ -1,0 +1,196 @@
+"""Global memory traffic of a tile-level Program, predicted: bytes read and written by its accesses, tails left out.
+
+Each access is counted for every block and every turn of the loops around it, over the elements that exist. Caches are
+not modelled: this is what the kernel asks for, and for tiled kernels close to what it moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilelab import ir
+from tilelab.analysis.expr import dtype_bits
+
+Array = NDArray[Any]
+_AXES = 12  # three of the grid, the rest for loops
+_MOST_POINTS = 1 << 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes of global memory that a Program's accesses read and write."""
+
+    bytes_read: int
+    bytes_written: int
+
+    @property
+    def bytes_moved(self) -> int:
+        """Both together."""
+        return self.bytes_read + self.bytes_written
+
+
+class Unpredictable(Exception):
+    """The traffic depends on data, or the loops are too many to enumerate."""
+
+
+def traffic(program: ir.Program) -> Traffic | None:
+    """Return the predicted traffic, or None where it depends on data or on sizes that the Program does not know."""
+    counter = _Counter()
+    try:
+        for n in ir.walk(program):
+            if isinstance(n, ir.Launch):
+                counter.launch(n)
+    except Unpredictable:
+        return None
+    return Traffic(bytes_read=(counter.read_bits + 7) // 8, bytes_written=(counter.written_bits + 7) // 8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a statement stands: values of variables, each along an axis of its own, and which points run it."""
+
+    values: Mapping[ir.Var, Array]
+    mask: Array
+    shape: tuple[int, ...]
+
+    def with_axis(self, var: ir.Var, low: Array, extent: Array) -> _Scope:
+        """Enter a loop: its variable gets the next axis."""
+        n = int(extent.max()) if extent.size else 0
+        at = len(self.shape)
+        if at >= _AXES or np.prod(self.shape, dtype=float) * max(n, 1) > _MOST_POINTS:
+            raise Unpredictable
+        turns = np.arange(n).reshape((n,) + (1,) * (_AXES - at - 1))
+        mask = self.mask & (turns < extent) if extent.size > 1 else self.mask
+        return _Scope({**self.values, var: low + turns}, mask, (*self.shape, n))
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.read_bits = 0
+        self.written_bits = 0
+
+    def launch(self, n: ir.Launch) -> None:
+        scope = _Scope({}, np.ones((1,) * _AXES, bool), ())
+        for var, extent in zip(n.block_vars, n.grid, strict=False):
+            scope = scope.with_axis(var, np.zeros((1,) * _AXES, np.int64), _known(extent, scope))
+        self.body(n.body, scope)
+
+    def body(self, body: ir.Body, scope: _Scope) -> None:
+        for s in body:
+            if isinstance(s, ir.Bind):
+                value = _value(s.value, scope)
+                self.loads(s.value, scope)
+                if value is not None:
+                    scope = _Scope({**scope.values, s.var: value}, scope.mask, scope.shape)
+            elif isinstance(s, ir.For):
+                if s.step is not None and not (isinstance(s.step, ir.Const) and s.step.value == 1):
+                    step = _known(s.step, scope)
+                    inner = scope.with_axis(s.var, np.zeros((1,) * _AXES, np.int64), -(-_known(s.extent, scope) // step))
+                    values = {**inner.values, s.var: _known(s.min, scope) + inner.values[s.var] * step}
+                    self.body(s.body, _Scope(values, inner.mask, inner.shape))
+                else:
+                    self.body(s.body, scope.with_axis(s.var, _known(s.min, scope), _known(s.extent, scope)))
+            elif isinstance(s, ir.If):
+                self.loads(s.cond, scope)
+                cond = _value(s.cond, scope)
+                yes = scope.mask if cond is None else scope.mask & cond.astype(bool)
+                no = scope.mask if cond is None else scope.mask & ~cond.astype(bool)
+                self.body(s.then, _Scope(scope.values, yes, scope.shape))
+                self.body(s.orelse, _Scope(scope.values, no, scope.shape))
+            elif isinstance(s, ir.While):
+                raise Unpredictable
+            elif isinstance(s, ir.Store):
+                self.access(s.buffer, s.indices, None, scope, "w")
+                for e in (s.value, *s.indices):
+                    self.loads(e, scope)
+            elif hasattr(s, "body"):
+                self.body(s.body, scope)
+            else:
+                for e in ir.children(s):
+                    self.loads(e, scope)
+
+    def loads(self, e: Any, scope: _Scope) -> None:
+        """Count the accesses within an expression."""
+        for n in ir.walk(e) if isinstance(e, ir.Expr) else ():
+            if isinstance(n, ir.Load):
+                self.access(n.buffer, n.indices, None, scope, "r")
+            elif isinstance(n, ir.Region):
+                self.access(n.buffer, n.mins, n.extents, scope, n.access)
+
+    def access(self, buffer: ir.Buffer, mins: tuple[ir.Expr, ...], extents: tuple[ir.Expr, ...] | None, scope: _Scope, how: str) -> None:
+        if buffer.scope != "global":
+            return
+        count: Array = scope.mask.astype(np.int64)
+        for axis, low in enumerate(mins):
+            size = _known(buffer.shape[axis], scope)
+            start = _value(low, scope)
+            length = _known(extents[axis], scope) if extents is not None else np.ones((1,) * _AXES, np.int64)
+            if start is None:
+                if extents is not None:
+                    raise Unpredictable
+                continue  # an index that comes from data: taken to be in bounds
+            count = count * np.clip(np.minimum(start + length, size) - np.maximum(start, 0), 0, None)
+        points = int(np.prod([max(n, 0) for n in scope.shape], dtype=np.int64))
+        repeated = points // max(int(np.prod(count.shape, dtype=np.int64)), 1) if points else 0
+        bits = int(count.sum()) * repeated * dtype_bits(buffer.dtype)
+        self.read_bits += bits if "r" in how else 0
+        self.written_bits += bits if "w" in how else 0
+
+
+def _known(e: ir.Expr, scope: _Scope) -> Array:
+    value = _value(e, scope)
+    if value is None:
+        raise Unpredictable
+    return value
+
+
+def _value(e: ir.Expr, scope: _Scope) -> Array | None:
+    """Return an expression's value at every point, or None where it comes from data."""
+    if isinstance(e, ir.Const):
+        return np.full((1,) * _AXES, int(e.value), np.int64)
+    if isinstance(e, ir.Var):
+        return scope.values.get(e)
+    if isinstance(e, ir.Cast):
+        return _value(e.a, scope)
+    if isinstance(e, ir.Not):
+        a = _value(e.a, scope)
+        return None if a is None else ~a.astype(bool)
+    if isinstance(e, ir.Bin) and e.op in _OPS:
+        a, b = _value(e.a, scope), _value(e.b, scope)
+        if a is None or b is None or (e.op in _DIVIDE and not b.all()):
+            return None
+        out: Array = _OPS[e.op](a, b)
+        return out
+    return None
+
+
+def _truncate(a: Array, b: Array) -> Array:
+    q: Array = np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+    return q
+
+
+_DIVIDE = frozenset(("div", "mod", "floordiv", "floormod"))
+_OPS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "floordiv": np.floor_divide,
+    "floormod": np.mod,
+    "div": _truncate,
+    "mod": lambda a, b: a - b * _truncate(a, b),
+    "min": np.minimum,
+    "max": np.maximum,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
