@@ -69,6 +69,18 @@ class CustomBuildHook(BuildHookInterface):
                 self.app.display_warning(f"the front ends stay as they are: {error}")
         if self.target_name == "wheel":
             build_data["artifacts"].append("tilelab/static/*.js")
+            if version != "editable":  # there the checkout's own puzzles are found
+                build_data["force_include"].update(released_puzzles(root))
+
+
+#: What the wheel carries of a puzzle: no solution, no wrong answer.
+RELEASED = ("puzzle.toml", "oracle.py", "stub.py", "README.md", "README.zh.md", "picture.svg")
+
+
+def released_puzzles(root: Path) -> dict[str, str]:
+    """Return the puzzles' files that go into the wheel, each with its place there."""
+    folders = sorted(p.parent for p in root.glob("puzzles/*/puzzle.toml"))
+    return {str(f / name): f"tilelab/_puzzles/{f.name}/{name}" for f in folders for name in RELEASED if (f / name).is_file()}
 
 
 class BuildError(RuntimeError):
