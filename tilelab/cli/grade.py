@@ -44,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
         reports = []
         for i, report in enumerate(grade_many(puzzle.spec, paths, device=args.device, seed=args.seed, scheduler=args.scheduler), 1):
             reports.append(report)
-            print(f"\r{i} of {len(paths)} graded", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
+            if sys.stderr.isatty():
+                print(f"\r{i} of {len(paths)} graded", end="" if i < len(paths) else "\n", file=sys.stderr, flush=True)
     if args.record:
         from tilelab.grader.record import append_records
 

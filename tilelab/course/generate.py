@@ -38,7 +38,13 @@ def solution_file(puzzle: Puzzle) -> str:
 
 def solved(puzzle: Puzzle, folder: Path) -> dict[Path, str]:
     """Return the solved notebooks of a puzzle, one for each language."""
-    return {folder / f"{puzzle.id}.{lang}.ipynb": percent.dump(puzzle.notebook(lang, solved=True)) for lang in LANGUAGES}
+    out = {}
+    for lang in LANGUAGES:
+        book = puzzle.notebook(lang, solved=True)
+        proof = percent.Cell(kind="code", source=f"report = puzzle.check({puzzle.spec.entry})\nassert report.passed and report.clean, report")
+        book["cells"] += percent.notebook([proof])["cells"]
+        out[folder / f"{puzzle.id}.{lang}.ipynb"] = percent.dump(book)
+    return out
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ def grade(
     cases = draw_cases(spec, seed)
     captured = capture_isolated(submission, spec.entry, [*(c.sizes for c in cases), spec.count_sizes], limits)
     basis = f"{where}; isolation: {', '.join(captured.guards) or 'a process of its own'}"
-    return _report(spec, submission.name, cases, captured, run, basis, seed)
+    return with_shown_files(_report(spec, submission.name, cases, captured, run, basis, seed), submission)
 
 
 def grade_kernel(puzzle: Any, kernel: Any, *, name: str = "kernel", device: str = "sim", seed: int | None = None) -> Report:
@@ -60,6 +61,20 @@ def grade_kernel(puzzle: Any, kernel: Any, *, name: str = "kernel", device: str 
     frames = [wire.parse(capture_one(kernel, dict(s)))[0] for s in (*(c.sizes for c in cases), spec.count_sizes)]
     captured = Captured(programs=tuple(read_frame(tag, body) for tag, body in frames))
     return _report(spec, name, cases, captured, run, f"{where}; isolation: none, the kernel is this process's own", seed)
+
+
+def with_shown_files(report: Report, submission: Submission) -> Report:
+    """Name files as the learner did."""
+    findings = tuple(dataclasses.replace(f, file=submission.shown(f.file)) for f in report.findings)
+    wrong = report.first_wrong and dataclasses.replace(report.first_wrong, file=submission.shown(report.first_wrong.file))
+    checks = tuple(dataclasses.replace(c, message=_shorten(c.message, submission)) for c in report.checks)
+    return dataclasses.replace(report, findings=findings, first_wrong=wrong, checks=checks)
+
+
+def _shorten(text: str, submission: Submission) -> str:
+    for unit in submission.units:
+        text = text.replace(unit.file, submission.shown(unit.file) or unit.file)
+    return text
 
 
 def spec_of(puzzle: Any) -> Spec:
@@ -96,8 +111,8 @@ def receive(item: bytes | Finding) -> ir.Program | Finding:
     if isinstance(item, Finding):
         return item
     try:
-        program = serde.loads(item)
-        if not isinstance(program, ir.Program) or program.level != "tile":
+        program = serde.loads(item, ir.Program)
+        if program.level != "tile":
             raise VerifyError("it is not a tile-level Program")
         return verify(program)
     except VerifyError as e:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelab import ir
+from tilelab.analysis.traffic import traffic
 from tilelab.errors import EnvironmentLacks, InputError
 from tilelab.finding import Finding, KernelRefused, finding
 from tilelab.grader.blame import writer_of
@@ -153,7 +154,7 @@ def judge_case(spec: Spec, case: Case, program: ir.Program | Finding, run: Runne
     findings = tuple(_settled(f, spec, wanted) for f in trace.findings)
     mismatch = _first_mismatch(spec, trace, wiring, wanted)
     errors = [f for f in findings if f.severity == "error"]
-    message = " ".join(filter(None, (f"{errors[0].code}: {errors[0].message}" if errors else "", mismatch.sentence() if mismatch else "")))
+    message = f"{errors[0].code}: {errors[0].message}" if errors else mismatch.sentence() if mismatch else ""
     wrong = _wrong_element(program, case, wiring, mismatch) if mismatch else None
     return Outcome(case=case, message=message, findings=findings, mismatch=mismatch, wrong=wrong)
 
@@ -273,7 +274,7 @@ def _counts(spec: Spec, program: ir.Program, facts: Facts, run: Runner, tally: _
     case = Case(name=case_name(spec.count_sizes), sizes=spec.count_sizes, inputs="random", weight=0, seed=1)
     inputs, wiring = draw_inputs(spec, case), wire_up(program, spec, case.sizes)
     simulated = simulator(spec)(program, {p: inputs[a] for p, a in wiring.inputs.items()}).counts
-    values = {**_from_trace(simulated), **facts.figures}
+    values = {**_predicted(program, simulated), **facts.figures}
     known = [c for c in spec.counts if c.name in values]
     out: dict[str, Figure] = {}
     for c in spec.counts:
@@ -294,10 +295,12 @@ def _counts(spec: Spec, program: ir.Program, facts: Facts, run: Runner, tally: _
     return out
 
 
-def _from_trace(counts: Mapping[str, int]) -> dict[str, float]:
+def _predicted(program: ir.Program, counts: Mapping[str, int]) -> dict[str, float]:
+    """Figures that need no lowering: what the simulator counted, and the traffic of the Program's accesses."""
     out = {k: float(v) for k, v in counts.items() if k in COUNTS}
-    if "bytes_read" in counts and "bytes_written" in counts:
-        out["bytes_moved"] = float(counts["bytes_read"] + counts["bytes_written"])
+    moved = traffic(program)
+    if moved is not None:
+        out |= {"bytes_read": moved.bytes_read, "bytes_written": moved.bytes_written, "bytes_moved": moved.bytes_moved}
     return out
 
 

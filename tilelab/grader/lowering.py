@@ -70,7 +70,8 @@ def wire_facts(answer: Mapping[str, Any], data: bytes) -> dict[str, Any]:
                 return out
     except wire.Garbled:
         pass
-    why = "took too long" if answer.get("cut") == "time" else f"ended with status {answer.get('status')}"
+    said = str(answer.get("output", "")).strip().splitlines()
+    why = "took too long" if answer.get("cut") == "time" else f"ended with status {answer.get('status')}{': ' + said[-1] if said else ''}"
     return {"findings": [finding("TL702", f"TileLang's compiler {why} while lowering this kernel", fix="make it smaller").to_json()]}
 
 
@@ -80,7 +81,7 @@ def facts(data: bytes, target: str) -> dict[str, Any]:
     from tilelab.compiler import lower
 
     try:
-        artifact = lower(serde.loads(data), target=target)
+        artifact = lower(serde.loads(data, ir.Program), target=target)
     except KernelRefused as refused:
         return {"findings": [refused.finding.to_json()]}
     except EnvironmentLacks as e:

@@ -20,17 +20,17 @@ class Limits:
     """What one submission may use. Simulation is limited in steps; these limits concern capture alone.
 
     Attributes:
-        cpu_seconds: Processor time. Default: 20.
-        wall_seconds: Time on the clock, for a submission that sleeps. Default: 40.
-        memory_bytes: Memory beyond what the interpreter with TileLang holds. Default: 2 GiB.
+        cpu_seconds: Processor time. Default: 10.
+        wall_seconds: Time on the clock, for a submission that sleeps. Default: 20.
+        memory_bytes: Memory beyond what the interpreter with TileLang holds. Default: 1 GiB.
         file_bytes: The largest file it may write (into its own empty folder). Default: 1 MiB.
         result_bytes: The largest result (serialised Programs). Default: 64 MiB.
         output_bytes: What it prints beyond this is dropped. Default: 64 KiB.
     """
 
-    cpu_seconds: int = 20
-    wall_seconds: int = 40
-    memory_bytes: int = 2 << 30
+    cpu_seconds: int = 10
+    wall_seconds: int = 20
+    memory_bytes: int = 1 << 30
     file_bytes: int = 1 << 20
     result_bytes: int = 64 << 20
     output_bytes: int = 64 << 10

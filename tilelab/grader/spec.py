@@ -132,13 +132,8 @@ class Spec:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The size names, in the order in which the arguments mention them."""
-        order: dict[str, None] = {}
-        for t in (*self.arguments, *self.returns):
-            for e in t.shape:
-                for n in sorted(shapes.names(e), key=str(e).find):
-                    order.setdefault(n)
-        return tuple(order)
+        """The size names, in the order in which the puzzle gives them."""
+        return tuple(self.count_sizes)
 
     @property
     def number(self) -> int:
@@ -323,7 +318,7 @@ def _cross_check(r: _Reader, spec: Spec) -> None:
     """Check what concerns more than one key: every case gives every size, and every input kind exists."""
     from tilelab.grader.draw import INPUT_KINDS  # the table of kinds lives with the generators
 
-    need = set(spec.sizes)
+    need = {n for t in (*spec.arguments, *spec.returns) for e in t.shape for n in shapes.names(e)}
     drawn = {**spec.draw.ranges, **spec.draw.steps}
     given: list[tuple[str, Mapping[str, Any]]] = [
         *((f"cases.visible[{i}]", v) for i, v in enumerate(spec.visible)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,18 @@ class Submission:
     name: str
     units: tuple[Unit, ...]
 
+    def shown(self, file: str | None) -> str | None:
+        """Return a unit's file name as the learner gave it; inside, names are absolute, since the process runs elsewhere."""
+        if file is None or not any(file == u.file for u in self.units):
+            return file
+        own = str(Path(self.name).resolve())
+        return self.name + file[len(own) :] if file.startswith(own) else file
+
 
 def read_submission(path: str | Path, entry: str) -> Submission:
     """Read a ``.py`` or ``.ipynb`` file.
 
-    A Python file counts as a whole. Of a notebook, only what ``entry`` needs counts: its definition, and the imports,
+    A Python file counts as a whole. Of a notebook, or of a file with ``# %%`` cells, only what ``entry`` needs counts: its definition, and the imports,
     functions and assignments that this uses, in every cell; displays, plots and checks do not run.
 
     Raises:
@@ -50,9 +58,10 @@ def read_submission(path: str | Path, entry: str) -> Submission:
         raise InputError(f"{path}: no such file", fix="give a .py or .ipynb file, or a folder of them") from None
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{path}: cannot be read: {e}", fix="save it as UTF-8") from None
-    units = (Unit(file=str(path), source=text),) if path.suffix == ".py" else _cells(path, text)
-    trees = [_parse(u) for u in units]
-    if path.suffix == ".ipynb":
+    units = (Unit(file=str(path.resolve()), source=text),) if path.suffix == ".py" else _cells(path, text)
+    submission = Submission(name=str(path), units=units)
+    trees = [_parse(u, submission.shown(u.file) or u.file) for u in units]
+    if path.suffix == ".ipynb" or re.search(r"^# %%", text, re.MULTILINE):
         units = _slice(units, trees, entry)
     return Submission(name=str(path), units=units)
 
@@ -63,8 +72,8 @@ def from_text(source: str, entry: str, name: str = "cell") -> Submission:
     Raises:
         InputError: Python cannot parse it.
     """
-    unit = Unit(file=name, source=_without_magics(source))
-    return Submission(name=name, units=_slice((unit,), [_parse(unit)], entry))
+    unit = Unit(file=str(Path(name).resolve()), source=_without_magics(source))
+    return Submission(name=name, units=_slice((unit,), [_parse(unit, name)], entry))
 
 
 def files_of(paths: Iterable[str | Path]) -> list[Path]:
@@ -94,7 +103,7 @@ def _cells(path: Path, text: str) -> tuple[Unit, ...]:
         sources = [(i, "".join(c["source"])) for i, c in enumerate(cells, 1) if c["cell_type"] == "code"]
     except (json.JSONDecodeError, KeyError, TypeError):
         raise InputError(f"{path}: not a Jupyter notebook", fix="save it from Jupyter, format 4") from None
-    return tuple(Unit(file=f"{path}, cell {i}", source=_without_magics(s)) for i, s in sources if not s.lstrip().startswith("%%"))
+    return tuple(Unit(file=f"{path.resolve()}, cell {i}", source=_without_magics(s)) for i, s in sources if not s.lstrip().startswith("%%"))
 
 
 def _without_magics(source: str) -> str:
@@ -103,13 +112,13 @@ def _without_magics(source: str) -> str:
     return "\n".join("" if line.lstrip()[:1] in ("%", "!", "?") or line.rstrip().endswith("?") else line for line in lines)
 
 
-def _parse(unit: Unit) -> ast.Module:
+def _parse(unit: Unit, shown: str) -> ast.Module:
     try:
         return ast.parse(unit.source, unit.file)
     except SyntaxError as e:
-        raise InputError(f"{unit.file}:{e.lineno or 1}: Python cannot parse this: {e.msg}", fix="correct that line") from None
+        raise InputError(f"{shown}:{e.lineno or 1}: Python cannot parse this: {e.msg}", fix="correct that line") from None
     except (ValueError, RecursionError, MemoryError) as e:
-        raise InputError(f"{unit.file}: Python cannot parse this: {e}", fix="make it simpler") from None
+        raise InputError(f"{shown}: Python cannot parse this: {e}", fix="make it simpler") from None
 
 
 def _slice(units: tuple[Unit, ...], trees: list[ast.Module], entry: str) -> tuple[Unit, ...]:

@@ -5,6 +5,7 @@ Nothing here is trusted by the grader: what arrives is parsed strictly, and ever
 
 from __future__ import annotations
 
+import errno
 import linecache
 import os
 import sys
@@ -41,7 +42,13 @@ def capture_submission(request: dict[str, Any], write: Write) -> None:
         return _error(write, "exit", f"it called exit({e.code!r}) before its kernel was captured", fix="leave out sys.exit() and quit()")
     except KeyboardInterrupt:
         return _error(write, "exit", "it interrupted itself before its kernel was captured")
+    except PermissionError as e:
+        line, file = _where(e, {u["file"] for u in request["units"]})
+        message = f"it tried what a submission may not do: {_short(e)}"
+        return _error(write, "forbidden", message, fix="a kernel needs no files, processes or network", line=line, file=file)
     except BaseException as e:
+        if isinstance(e, OSError) and e.errno == errno.EFBIG:
+            return _error(write, "file", "it wrote a file larger than a submission may", fix="a kernel needs no files")
         line, file = _where(e, {u["file"] for u in request["units"]})
         return _error(write, "raised", f"running it raised {type(e).__name__}: {_short(e)}", fix="run the file by itself first", line=line, file=file)
     write(wire.frame(wire.END))

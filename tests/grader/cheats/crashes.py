@@ -1,0 +1,4 @@
+# fails: crash
+import ctypes
+
+ctypes.string_at(0)

@@ -1,0 +1,6 @@
+# fails: raised
+def down():
+    return down()
+
+
+down()

@@ -1,0 +1,4 @@
+# fails: memory
+hoard = []
+while True:
+    hoard.append(bytearray(64 << 20))

@@ -1,0 +1,3 @@
+# fails: time
+while True:
+    pass

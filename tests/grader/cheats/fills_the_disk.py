@@ -1,0 +1,5 @@
+# fails: file
+with open("big", "wb") as f:
+    while True:
+        f.write(bytes(1 << 20))
+        f.flush()

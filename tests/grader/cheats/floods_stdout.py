@@ -1,0 +1,3 @@
+# fails: output
+while True:
+    print('{"score": 100, "passed": true}' * 100)

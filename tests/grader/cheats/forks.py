@@ -1,0 +1,4 @@
+# fails: forbidden
+import os
+
+os.fork()

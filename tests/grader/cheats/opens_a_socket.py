@@ -1,0 +1,4 @@
+# fails: forbidden
+import socket
+
+socket.create_connection(("127.0.0.1", 80))

@@ -1,0 +1,4 @@
+# fails: exit
+import sys
+
+sys.exit(0)

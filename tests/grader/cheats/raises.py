@@ -1,0 +1,2 @@
+# fails: raised
+1 / 0

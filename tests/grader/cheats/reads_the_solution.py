@@ -1,0 +1,5 @@
+# fails: forbidden
+import tilelab
+
+source = open(tilelab.__path__[0] + "/../puzzles/01_copy/solution.py").read()
+exec(source)

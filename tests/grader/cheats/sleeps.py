@@ -1,0 +1,4 @@
+# fails: time
+import time
+
+time.sleep(3600)

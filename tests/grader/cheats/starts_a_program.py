@@ -1,0 +1,4 @@
+# fails: forbidden
+import subprocess
+
+subprocess.run(["/bin/true"], check=True)

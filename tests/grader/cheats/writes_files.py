@@ -1,0 +1,2 @@
+# fails: forbidden
+open("/tmp/left_behind_by_a_submission", "w").write("x")
