@@ -30,19 +30,26 @@ SIZES = {"torch, CPU build": "about 200 MB", "torch, CUDA build": "about 2.7 GB"
 
 def main() -> int:
     """Make the environment unless its stamp says that it is as it should be."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - whatever Python is on the machine runs this file
         return _fail(f"Python {sys.version.split()[0]} is too old: TileLab needs 3.11 or newer. Try: make PYTHON=python3.12 venv")
     want = _stamp()
     if PYTHON.exists() and STAMP.exists() and STAMP.read_text() == want:
         return 0
     began = time.monotonic()
-    steps = [("making the environment", _make), ("torch", _torch), (f"TileLab and its extras ({EXTRAS}): {SIZES['the rest']}", _package), ("front ends", _node)]
+    steps = [
+        ("making the environment", _make),
+        ("torch", _torch),
+        (f"TileLab and its extras ({EXTRAS}): {SIZES['the rest']}", _package),
+        ("front ends", _node),
+    ]
     for number, (name, step) in enumerate(steps, 1):
         print(f"[{number}/{len(steps)}] {name}", flush=True)
         try:
             step()
         except subprocess.CalledProcessError as error:
-            return _fail(f"`{' '.join(map(str, error.cmd))}` failed with status {error.returncode}: see above. Run the same command again once that is mended")
+            return _fail(
+                f"`{' '.join(map(str, error.cmd))}` failed with status {error.returncode}: see above. Run the same command again once that is mended"
+            )
         except OSError as error:
             return _fail(str(error))
     STAMP.write_text(want)

@@ -77,7 +77,12 @@ def shell(tmp_path):
 
     def run(*args: str, python: bool = False, cwd: Path | None = None, timeout: float = 180, env: dict[str, str] | None = None) -> Done:
         head = [sys.executable] if python else [sys.executable, "-m", "tilelab"]
-        place = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]), "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        place = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **(env or {}),
+        }
         done = subprocess.run([*head, *map(str, args)], cwd=cwd or tmp_path, env=place, capture_output=True, text=True, timeout=timeout)
         return Done(done.returncode, done.stdout, done.stderr)
 

@@ -20,18 +20,27 @@ def python(code: str) -> str:
 
 
 def test_import_contracts_hold():
-    done = subprocess.run([sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()", "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()", "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("module", ["tilelab", "tilelab.cli"])
 def test_import_is_light(module):
-    heavy = python(f"import sys, {module}; print([m for m in ('numpy', 'torch', 'tilelang', 'tvm', 'IPython', 'matplotlib', 'anywidget') if m in sys.modules])")
+    heavy = python(
+        f"import sys, {module}; print([m for m in ('numpy', 'torch', 'tilelang', 'tvm', 'IPython', 'matplotlib', 'anywidget') if m in sys.modules])"
+    )
     assert heavy.strip() == "[]"
 
 
 def test_the_simulator_needs_neither_tilelang_nor_torch():
-    heavy = python("import sys, tilelab.sim, tilelab.trace, tilelab.layout, tilelab.machine; print([m for m in ('torch', 'tilelang', 'tvm') if m in sys.modules])")
+    heavy = python(
+        "import sys, tilelab.sim, tilelab.trace, tilelab.layout, tilelab.machine; print([m for m in ('torch', 'tilelang', 'tvm') if m in sys.modules])"
+    )
     assert heavy.strip() == "[]"
 
 
@@ -65,7 +74,9 @@ def test_every_public_name_loads():
 
 def test_dependencies(golden):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    golden("dependencies", {"needed": sorted(project["dependencies"]), **{k: sorted(v) for k, v in project["optional-dependencies"].items()}})
+    golden(
+        "dependencies", {"needed": sorted(project["dependencies"]), **{k: sorted(v) for k, v in project["optional-dependencies"].items()}}
+    )
 
 
 def test_constraints_pin_what_is_installed_under_them():

@@ -89,7 +89,8 @@ def run(program: ir.Program, inputs: Mapping[str, Any], *, level: str, params: S
         raise KernelRefused(finding("TL703", "The thread level is not simulated yet.", fix="Use level tile."))
     from tilelab import sim
 
-    return sim.simulate(program, inputs, params)
+    trace: Trace = sim.simulate(program, inputs, params)
+    return trace
 
 
 def static_findings(program: ir.Program, target: str) -> tuple[Finding, ...]:
@@ -115,9 +116,7 @@ def merged(*groups: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 # ------------------------------------------------------------------------------------------------- capture
-def program_of(
-    kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None
-) -> ir.Program:
+def program_of(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None) -> ir.Program:
     """Capture ``kernel``, or answer from the cache: its key is what the kernel is made from, not its TIR.
 
     ``files`` maps file names to what the user typed, for what is refused.
@@ -134,7 +133,7 @@ def program_of(
     if key is not None and key in _programs:
         _programs.move_to_end(key)
         return _programs[key][1]
-    program = capture(kernel, *tensors, consts=dict(consts or {}), files=files)
+    program: ir.Program = capture(kernel, *tensors, consts=dict(consts or {}), files=files)
     if key is not None:
         _programs[key] = (kernel, program)  # holding the kernel keeps its id, which is in the key, from being reused
         while len(_programs) > _KEPT:

@@ -31,11 +31,11 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             file.write(data)
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
     except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 

@@ -45,7 +45,13 @@ def load_kernel(spec: str) -> Loaded:
     if found is None or not _may_be_kernel(found):
         kernels = kernels_in(module)
         listed = f"it has {', '.join(kernels)}; write {file}::{kernels[0]}" if kernels else "it holds no kernel at all"
-        what = f"{file} has no kernel {name!r}" if name and found is None else f"{name} in {file} is not a kernel" if name else f"{spec} names no kernel"
+        what = (
+            f"{file} has no kernel {name!r}"
+            if name and found is None
+            else f"{name} in {file} is not a kernel"
+            if name
+            else f"{spec} names no kernel"
+        )
         raise InputError(what, fix=listed)
     return Loaded(kernel=found, file=file, name=name, module=module)
 
@@ -76,7 +82,9 @@ def load_module(file: str) -> types.ModuleType:
         try:
             exec(code, module.__dict__)
         except SystemExit as error:
-            raise InputError(f"{file} exits with {error.code!r} when it is loaded", fix='guard its main part by `if __name__ == "__main__":`') from None
+            raise InputError(
+                f"{file} exits with {error.code!r} when it is loaded", fix='guard its main part by `if __name__ == "__main__":`'
+            ) from None
         except (TileLabError, KernelRefused):
             raise
         except Exception as error:

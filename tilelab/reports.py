@@ -28,7 +28,11 @@ def describe_output(array: Any) -> dict[str, Any]:
     """Return shape, dtype and the SHA-256 of the C-order bytes."""
     import numpy as np
 
-    return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}
+    return {
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
+    }
 
 
 def print_json(record: PrintRecord, files: Mapping[str, str] | None = None) -> dict[str, Any]:

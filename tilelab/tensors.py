@@ -13,7 +13,18 @@ from tilelab import ir
 from tilelab.errors import InputError
 
 #: dtypes that numpy has only through ml_dtypes
-_ML = ("bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4")
+_ML = (
+    "bfloat16",
+    "float8_e4m3",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+    "int4",
+    "uint4",
+)
 _FLOATS = ("float", "bfloat")
 _KINDS = ("zeros", "ones", "arange", "rand", "randint")
 
@@ -30,7 +41,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if base in _ML:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, base))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, base))
+        return found
     try:
         return np.dtype(base)
     except TypeError:
@@ -162,7 +174,9 @@ def describe(param: ir.Param) -> str:
     return f"{param.name}: {_shape_text(tuple(_extent(e, {}) for e in param.buffer.shape))} {param.buffer.dtype}"
 
 
-def default_inputs(program: ir.Program, *, seed: int = 0, how: Mapping[str, str] | None = None, consts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def default_inputs(
+    program: ir.Program, *, seed: int = 0, how: Mapping[str, str] | None = None, consts: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Make the inputs that were not given, from numpy's PCG64(``seed``) in parameter order.
 
     Floats are standard normal, integers uniform in [0, 4), bool uniform; parameters that the kernel never reads stay
@@ -176,7 +190,9 @@ def default_inputs(program: ir.Program, *, seed: int = 0, how: Mapping[str, str]
     unknown = [name for name in how if name not in {p.name for p in params}]
     if unknown:
         names = ", ".join(p.name for p in params) or "none"
-        raise InputError(f"--input {unknown[0]}={how[unknown[0]]}: {program.name} has no input {unknown[0]!r}", fix=f"its inputs are {names}")
+        raise InputError(
+            f"--input {unknown[0]}={how[unknown[0]]}: {program.name} has no input {unknown[0]!r}", fix=f"its inputs are {names}"
+        )
     files = {p.name: _load(p.name, how[p.name]) for p in params if p.name in how and how[p.name] not in _KINDS}
     for param in params:  # files first: they say what dynamic sizes are
         if param.name in files:
@@ -237,8 +253,10 @@ def _known_shape(param: ir.Param, sizes: Mapping[str, Any], kernel: str) -> tupl
     for extent in shape:
         if isinstance(extent, ir.Expr):
             names = sorted({v.name for v in ir.walk(extent) if isinstance(v, ir.Var)})
-            raise InputError(f"{kernel} leaves the size of {param.name} open: {', '.join(names)}", fix=f"give --const {names[0]}=VALUE" if names else "")
-    return tuple(int(n) for n in shape)  # type: ignore[call-overload]
+            raise InputError(
+                f"{kernel} leaves the size of {param.name} open: {', '.join(names)}", fix=f"give --const {names[0]}=VALUE" if names else ""
+            )
+    return tuple(n for n in shape if not isinstance(n, ir.Expr))
 
 
 def _extent(expr: ir.Expr, sizes: Mapping[str, Any]) -> int | ir.Expr:

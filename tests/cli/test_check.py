@@ -113,6 +113,10 @@ def test_what_the_file_prints_stays_out_of_the_json(cli, folder):
 
 
 def test_a_kernel_in_a_notebook(cli, folder):
-    cells = [{"cell_type": "code", "source": ["%load_ext tilelab\n", "x = 1"]}, {"cell_type": "markdown", "source": "text"}, {"cell_type": "code", "source": KERNELS}]
+    cells = [
+        {"cell_type": "code", "source": ["%load_ext tilelab\n", "x = 1"]},
+        {"cell_type": "markdown", "source": "text"},
+        {"cell_type": "code", "source": KERNELS},
+    ]
     (folder / "n.ipynb").write_text(json.dumps({"cells": cells}))
     assert cli("check", "n.ipynb::scale", "--const", "N=64").code == 0

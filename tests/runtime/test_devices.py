@@ -1,6 +1,6 @@
 """Tensors that say cuda and live on the CPU: in one process of its own, since the hook stays."""
 
-SCRIPT = '''
+SCRIPT = """
 import copy, sys, threading
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ else:
     raise SystemExit("a comparison across devices must fail, as on a GPU")
 with torch.autocast("cuda", dtype=torch.float16), torch.cuda.stream(torch.cuda.Stream()):
     x @ x
-'''
+"""
 
 
 def test_cuda_tensors_live_on_the_cpu(shell, tmp_path):

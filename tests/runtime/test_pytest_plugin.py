@@ -1,6 +1,6 @@
 """The pytest plugin: a suite written for a GPU runs, and TileLang's own markers do not skip it."""
 
-SUITE = '''
+SUITE = """
 import tilelang.testing
 import tilelang
 import tilelang.language as T
@@ -30,7 +30,7 @@ def test_hopper():
 @tilelang.testing.requires_cuda_compute_version_ge(10, 0)
 def test_blackwell():
     check()
-'''
+"""
 
 
 def test_requires_cuda_is_satisfied_for_the_chosen_gpu(shell, tmp_path):

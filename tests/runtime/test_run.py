@@ -10,7 +10,13 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 @pytest.mark.parametrize(
     ("script", "said"),
-    [("softmax", "softmax ok"), ("gemm", "gemm ok"), ("lazy_prim_func", "lazy ok"), ("autotune", "autotune ok"), ("par_compile", "par_compile ok")],
+    [
+        ("softmax", "softmax ok"),
+        ("gemm", "gemm ok"),
+        ("lazy_prim_func", "lazy ok"),
+        ("autotune", "autotune ok"),
+        ("par_compile", "par_compile ok"),
+    ],
 )
 def test_scripts_run_as_they_are(shell, tmp_path, script, said):
     done = shell("run", SCRIPTS / f"{script}.py")
@@ -44,7 +50,9 @@ def test_findings_decide_only_when_checked(shell, tmp_path):
     assert "TL201" in done.err
 
 
-@pytest.mark.parametrize(("body", "code"), [("import sys; sys.exit(5)", 5), ("import sys; sys.exit('no')", 1), ("raise ValueError('x')", 1), ("", 0)])
+@pytest.mark.parametrize(
+    ("body", "code"), [("import sys; sys.exit(5)", 5), ("import sys; sys.exit('no')", 1), ("raise ValueError('x')", 1), ("", 0)]
+)
 def test_exit_status_is_the_scripts_own(shell, tmp_path, body, code):
     (tmp_path / "s.py").write_text(body)
     done = shell("run", "s.py")

@@ -30,7 +30,7 @@ A first page. The cell below runs when the book is built; its picture is live in
 first
 ```
 """
-_CHAPTER = '''---
+_CHAPTER = """---
 file_format: mystnb
 kernelspec: {name: python3}
 ---
@@ -58,12 +58,16 @@ def double(A):
 trace = tilelab.simulate(double, consts={"N": 256})
 trace.outputs["out0"][:4], trace.findings
 ```
-'''
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.add_argument("what", choices=("new", "build", "check"), help="new: start a book; build: make its pages; check: build and look for what would not open offline")
+    parser.add_argument(
+        "what",
+        choices=("new", "build", "check"),
+        help="new: start a book; build: make its pages; check: build and look for what would not open offline",
+    )
     parser.add_argument("folder", nargs="?", default="book", help="the book's folder. Default: book")
     parser.add_argument("-o", "--out", default="build/book", metavar="DIR", help="where the pages go. Default: build/book")
 

@@ -56,7 +56,9 @@ def run(args: argparse.Namespace) -> int:
     return 1 if any(f.severity == "error" for f in findings) else 0
 
 
-def examine(loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str], level: str, params: Any) -> tuple[Trace | None, tuple[Finding, ...]]:
+def examine(
+    loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str], level: str, params: Any
+) -> tuple[Trace | None, tuple[Finding, ...]]:
     """Run a loaded kernel on default or named inputs and gather every finding, with files named as the user named them."""
     from tilelab import api
     from tilelab.finding import KernelRefused
@@ -102,5 +104,7 @@ def _print_text(report: Mapping[str, Any], findings: tuple[Finding, ...]) -> Non
     for name, output in report["outputs"].items():
         print(f"{name}: {tuple(output['shape'])} {output['dtype']} sha256 {output['sha256'][:16]}…", file=sys.stderr)
     counts = [sum(f.severity == s for f in findings) for s in ("error", "warning", "info")]
-    said = ", ".join(f"{n} {s}{'s' if n != 1 and s != 'info' else ''}" for n, s in zip(counts, ("error", "warning", "info"), strict=True) if n)
+    said = ", ".join(
+        f"{n} {s}{'s' if n != 1 and s != 'info' else ''}" for n, s in zip(counts, ("error", "warning", "info"), strict=True) if n
+    )
     print(f"{report['kernel']} at {report['level']} level, {report['target']}: {said or 'nothing found'}", file=sys.stderr)

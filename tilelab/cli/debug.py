@@ -9,7 +9,9 @@ from collections.abc import Iterable
 
 from tilelab.cli import options
 
-HELP = "Simulate a kernel, recording one block, and step through it: forwards, back, to a breakpoint, watching buffers. `help` lists the keys."
+HELP = (
+    "Simulate a kernel, recording one block, and step through it: forwards, back, to a breakpoint, watching buffers. `help` lists the keys."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_steps(session), ensure_ascii=False))
     else:
-        Terminal(session, program.sources, sys.stdout).run(args.do or _lines(), prompt="" if args.do or not sys.stdin.isatty() else "(tilelab) ")
+        Terminal(session, program.sources, sys.stdout).run(
+            args.do or _lines(), prompt="" if args.do or not sys.stdin.isatty() else "(tilelab) "
+        )
     return 1 if any(f.severity == "error" for f in trace.findings) else 0
 
 

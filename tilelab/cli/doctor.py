@@ -70,9 +70,17 @@ def _package(name: str, *, cost: str, fix: str, needed: bool = False) -> Fact:
 def _tilelang() -> Fact:
     fact = _package("tilelang", cost="nothing can be captured", fix="pip install 'tilelang>=0.1.15,<0.2'", needed=True)
     if fact.here and fact.what != _TESTED:
-        return Fact(name="TileLang", here=True, what=fact.what, cost=f"TileLab is tested with {_TESTED}: other releases may differ", needed=True)
+        return Fact(
+            name="TileLang", here=True, what=fact.what, cost=f"TileLab is tested with {_TESTED}: other releases may differ", needed=True
+        )
     if fact.here and sys.platform == "darwin":
-        return Fact(name="TileLang", here=True, what=fact.what, cost="its macOS wheel lowers to Metal only: no CUDA source or layouts here", needed=True)
+        return Fact(
+            name="TileLang",
+            here=True,
+            what=fact.what,
+            cost="its macOS wheel lowers to Metal only: no CUDA source or layouts here",
+            needed=True,
+        )
     return Fact(name="TileLang", here=fact.here, what=fact.what, cost=fact.cost, fix=fact.fix, needed=True)
 
 
@@ -86,7 +94,11 @@ def _cuda() -> Fact:
     tool = shutil.which("nvidia-smi")
     said = _said([tool, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]) if tool else ""
     if said:
-        cost = "" if _torch_has_cuda() else "the torch build here has no CUDA: native runs will not work. Try: pip install torch (a CUDA build)"
+        cost = (
+            ""
+            if _torch_has_cuda()
+            else "the torch build here has no CUDA: native runs will not work. Try: pip install torch (a CUDA build)"
+        )
         return Fact(name="CUDA device", here=True, what=said.replace("\n", "; "), cost=cost)
     return Fact(
         name="CUDA device",
@@ -104,7 +116,9 @@ def _torch_has_cuda() -> bool:
         return False
 
 
-def _tool(name: str, *, cost: str, fix: str, version: tuple[str, ...] = ("--version",), find: Callable[[], str | None] | None = None) -> Fact:
+def _tool(
+    name: str, *, cost: str, fix: str, version: tuple[str, ...] = ("--version",), find: Callable[[], str | None] | None = None
+) -> Fact:
     path = shutil.which(name) or (find() if find else None)
     if path is None:
         return Fact(name=name, here=False, what="not found", cost=cost, fix=fix)
@@ -150,7 +164,13 @@ def _bundle() -> Fact:
     static = Path(__file__).parent.parent / "static"
     here = static.is_dir() and any(static.glob("*.js"))
     cost = "widgets fall back to their SVG and text"
-    return Fact(name="front-end bundle", here=here, what="built" if here else "not built", cost="" if here else cost, fix="pip install -e . (with Node), or install the wheel")
+    return Fact(
+        name="front-end bundle",
+        here=here,
+        what="built" if here else "not built",
+        cost="" if here else cost,
+        fix="pip install -e . (with Node), or install the wheel",
+    )
 
 
 def _jupyterlab() -> Fact:

@@ -11,8 +11,12 @@ from tilelab.errors import InputError
 
 def add_kernel_options(parser: argparse.ArgumentParser) -> None:
     """Add the kernel argument and the shared options; :func:`consts` and :func:`inputs` read what was given."""
-    parser.add_argument("kernel", metavar="FILE.py::KERNEL", help="a jitted kernel, a prim_func, or a function of --const values that returns one")
-    parser.add_argument("--const", action="append", default=[], metavar="NAME=VALUE", help="a constant or dynamic size, as a Python literal")
+    parser.add_argument(
+        "kernel", metavar="FILE.py::KERNEL", help="a jitted kernel, a prim_func, or a function of --const values that returns one"
+    )
+    parser.add_argument(
+        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant or dynamic size, as a Python literal"
+    )
     parser.add_argument("--level", choices=("tile", "thread"), default="tile", help="what to simulate. Default: tile")
     parser.add_argument("--target", default="sm_80", metavar="T", help="the GPU whose rules and budgets hold. Default: sm_80")
     parser.add_argument("--block", default=None, metavar="X[,Y[,Z]]", help="the block to look at. Default: 0,0,0")

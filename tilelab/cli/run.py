@@ -29,7 +29,9 @@ def run(args: argparse.Namespace) -> int:
     from tilelab.errors import InputError
 
     if not Path(args.script).is_file():
-        raise InputError(f"{args.script} {'is a folder' if Path(args.script).is_dir() else 'does not exist'}", fix="tilelab run SCRIPT.py [ARGS…]")
+        raise InputError(
+            f"{args.script} {'is a folder' if Path(args.script).is_dir() else 'does not exist'}", fix="tilelab run SCRIPT.py [ARGS…]"
+        )
     from tilelab.runtime.hook import install
     from tilelab.runtime.script import as_typed, run_script
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOME = {"Settings": "tilelab.runtime.hook", "install": "tilelab.runtime.hook", "installed": "tilelab.runtime.hook", "run_script": "tilelab.runtime.script"}
+_HOME = {
+    "Settings": "tilelab.runtime.hook",
+    "install": "tilelab.runtime.hook",
+    "installed": "tilelab.runtime.hook",
+    "run_script": "tilelab.runtime.script",
+}
 __all__ = ["Settings", "install", "installed", "run_script"]
 
 

@@ -81,9 +81,9 @@ class Stream:
 
     def record_event(self, event: Any = None) -> Event:
         """Return an event recorded now."""
-        event = event or Event()
-        event.record()
-        return event
+        recorded: Event = event or Event()
+        recorded.record()
+        return recorded
 
     def query(self) -> bool:
         """Everything is done."""

@@ -128,5 +128,3 @@ def _result(trace: Trace, convert: Callable[[Any], Any]) -> Any:
     if isinstance(trace.result, tuple | list):
         return tuple(map(convert, trace.result))
     return convert(trace.result)
-
-
