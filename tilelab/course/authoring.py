@@ -60,7 +60,7 @@ def export(p: Puzzle, folder: Path, lang: str) -> list[Path]:
 def nbgrader_notebook(p: Puzzle, lang: str) -> dict[str, object]:
     """Return the puzzle as an nbgrader source: a solution cell, and a graded cell whose value is the score."""
     prose = p.prose(lang)
-    cells = [percent.Cell(kind="markdown", source=prose.attached().strip(), attachments=prose.pictures())]
+    cells = [percent.Cell(kind="markdown", source=prose.inlined().strip())]
     for c in percent.parse(p.source(), f"{p.id}/puzzle.py"):
         if c.metadata.get("lang", lang) != lang or ".check(" in c.source:
             continue

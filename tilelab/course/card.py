@@ -94,7 +94,7 @@ class Puzzle:
         """Return the puzzle's notebook: the statement, the starter (or the solution), and the check."""
         text = percent.solution(self.source()) if solved else self.stub()
         prose = self.prose(lang)
-        statement = percent.Cell(kind="markdown", source=prose.attached().strip(), attachments=prose.pictures())
+        statement = percent.Cell(kind="markdown", source=prose.inlined().strip())  # JupyterLab shows no SVG that is an attachment
         cells = [statement, *(_translated(c, lang) for c in percent.parse(text, f"{self.id}/puzzle.py") if c.metadata.get("lang", lang) == lang)]
         if prose.after.strip():
             cells.append(percent.Cell(kind="markdown", source=prose.after.strip()))

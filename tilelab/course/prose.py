@@ -25,18 +25,6 @@ class Prose:
     after: str
     folder: Path
 
-    def pictures(self) -> dict[str, dict[str, str]]:
-        """Return the statement's pictures as notebook attachments: file → MIME type → base64."""
-        out = {}
-        for m in _IMAGE.finditer(self.statement):
-            data = (self.folder / m["file"]).read_bytes()
-            out[Path(m["file"]).name] = {_MIME[m["kind"]]: base64.b64encode(data).decode()}
-        return out
-
-    def attached(self) -> str:
-        """Return the statement with its pictures as attachments of the cell."""
-        return _IMAGE.sub(lambda m: f"![{m['alt']}](attachment:{Path(m['file']).name})", self.statement)
-
     def inlined(self) -> str:
         """Return the statement with its pictures as data URIs, so that it stands alone."""
 
