@@ -47,9 +47,8 @@ def main() -> int:
         try:
             step()
         except subprocess.CalledProcessError as error:
-            return _fail(
-                f"`{' '.join(map(str, error.cmd))}` failed with status {error.returncode}: see above. Run the same command again once that is mended"
-            )
+            command = " ".join(map(str, error.cmd))
+            return _fail(f"`{command}` failed with status {error.returncode}: see above. Once that is mended, run the same again")
         except OSError as error:
             return _fail(str(error))
     STAMP.write_text(want)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-HELP = "Say what is here (TileLang, torch, CUDA device, nvcc, cuobjdump, node, chromium, …), what is missing, what that costs and how to get it."
+HELP = "Say what is here (TileLang, torch, CUDA device, nvcc, cuobjdump, node, chromium), what is missing, and what that costs."
 #: the releases of TileLang that captures and lowerings are tested with
 _TESTED = "0.1.15"
 

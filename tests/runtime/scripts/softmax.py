@@ -29,7 +29,9 @@ def main() -> None:
     torch.manual_seed(0)
     x = torch.randn(64, 256, device="cuda", dtype=torch.float16)
     y = softmax(x)
-    assert y.is_cuda and y.device == x.device and y.dtype == torch.float16
+    assert y.is_cuda
+    assert y.device == x.device
+    assert y.dtype == torch.float16
     torch.testing.assert_close(y, torch.softmax(x.float(), dim=-1).half(), rtol=1e-2, atol=1e-3)
     torch.cuda.synchronize()
     print("softmax ok on", torch.cuda.get_device_name(), sys.argv[1:])
