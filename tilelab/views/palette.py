@@ -50,11 +50,11 @@ def register_colour(register: int, registers: int) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Return the colour of text on ``colour``: near-black or white, whichever contrasts more (WCAG relative luminance)."""
+    """Return the colour of text on ``colour``: black or white, whichever contrasts more (WCAG relative luminance)."""
     r, g, b = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (r, g, b)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#10151c" if luminance > 0.19 else "#ffffff"
+    return "#000000" if luminance > 0.179 else "#ffffff"
 
 
 def _hex(lightness: float, chroma: float, hue: float) -> str:

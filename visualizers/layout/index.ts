@@ -2,15 +2,14 @@
 import { bankColour, css, threadColour, watchTheme } from "@tilelab/shared/colour";
 import { choice, h } from "@tilelab/shared/dom";
 import { MONO, SANS, THEME, type LayoutRecord, type ViewRecord } from "@tilelab/shared/generated";
-import { Grid, type GridSource, type Marks } from "@tilelab/shared/grid";
+import { Grid, type GridSource } from "@tilelab/shared/grid";
 import { oncePerFrame, viewOf, type Model, type RenderProps } from "@tilelab/shared/view";
 import { factText, langOf, word, type Lang } from "@tilelab/shared/words";
+import { marks, type Place } from "./marks.ts";
 import { LayoutModel, NOTHING, Slice, type Selection } from "./model.ts";
 import * as panels from "./panels.ts";
 import style from "./style.css";
 import { table } from "./table.ts";
-
-type Place = "tile" | "before" | "threads" | "registers" | "memory";
 
 class LayoutView {
   private lang: Lang;
@@ -323,29 +322,6 @@ class LayoutView {
     this.model.set("selection", { buffer: this.record.name, element, thread: known(now.thread), register: known(now.register), word: known(now.word), pinned });
     this.model.save_changes();
   }
-}
-
-/** What to frame and what to keep bright in a panel. */
-export function marks(m: LayoutModel, place: Place, s: Selection): Marks {
-  const focus = new Set<number>(), kin = new Set<number>();
-  if (place === "threads") {
-    const owners = m.owners(s.element).map(o => o.thread);
-    for (const t of owners.length ? owners : s.thread >= 0 ? [s.thread] : []) focus.add(t);
-  } else if (place === "registers") {
-    if (s.register >= 0) focus.add(s.register);
-  } else if (place === "memory") {
-    if (s.word >= 0) {
-      focus.add(s.word);
-      for (let w = s.word & 31; w < m.record.words; w += 32) kin.add(w);
-    }
-  } else {
-    if (s.word >= 0 && s.element >= 0 && !m.thread) for (const e of m.inWord(s.word)) focus.add(e);
-    else if (s.element >= 0) focus.add(s.element);
-    if (s.thread >= 0) for (const e of m.held(s.thread)) if (e >= 0) kin.add(e);
-    const bank = place === "before" ? m.bankBefore : m.bank;
-    if (bank && s.element >= 0) for (let e = 0; e < m.size; e++) if (bank[e] === bank[s.element]) kin.add(e);
-  }
-  return { focus, kin: kin.size < m.size ? kin : new Set() };
 }
 
 function render({ model, el }: RenderProps): () => void {

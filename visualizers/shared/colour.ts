@@ -21,10 +21,10 @@ export function rampAt(t: number): Rgb {
 
 export const css = (c: Rgb): string => `rgb(${c[0]},${c[1]},${c[2]})`;
 
-/** Text on `c`: near-black or white, whichever contrasts more (WCAG relative luminance). */
+/** Text on `c`: black or white, whichever contrasts more (WCAG relative luminance). */
 export function inkOn(c: Rgb): string {
   const [r, g, b] = c.map(v => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)) as [number, number, number];
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.19 ? "#10151c" : "#ffffff";
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
 /** Calls `changed` whenever the page turns light or dark; returns how to stop. */

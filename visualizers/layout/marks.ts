@@ -1,0 +1,42 @@
+/** Which cells of each panel belong to what is pointed at. */
+import type { Marks } from "@tilelab/shared/grid";
+import type { LayoutModel, Selection } from "./model.ts";
+
+export type Place = "tile" | "before" | "threads" | "registers" | "memory";
+
+export function marks(m: LayoutModel, place: Place, s: Selection): Marks {
+  const made: Marks = { focus: new Set(), kin: new Set() };
+  WAYS[place](m, s, made.focus as Set<number>, made.kin as Set<number>);
+  return made.kin.size < (place === "memory" ? m.record.words : m.size) ? made : { focus: made.focus, kin: new Set() };
+}
+
+type Way = (m: LayoutModel, s: Selection, focus: Set<number>, kin: Set<number>) => void;
+
+const WAYS: Record<Place, Way> = {
+  threads(m, s, focus) {
+    const owners = m.owners(s.element).map(o => o.thread);
+    for (const t of owners.length ? owners : [s.thread]) if (t >= 0) focus.add(t);
+  },
+  registers(_, s, focus) {
+    if (s.register >= 0) focus.add(s.register);
+  },
+  memory(m, s, focus, kin) {
+    if (s.word < 0) return;
+    focus.add(s.word);
+    for (let w = s.word & 31; w < m.record.words; w += 32) kin.add(w);
+  },
+  tile: (m, s, focus, kin) => inTile(m, s, m.bank, focus, kin),
+  before: (m, s, focus, kin) => inTile(m, s, m.bankBefore, focus, kin)
+};
+
+/** A thread's elements, or the elements of the same bank; a word's neighbours are framed together. */
+function inTile(m: LayoutModel, s: Selection, bank: ArrayLike<number> | null, focus: Set<number>, kin: Set<number>): void {
+  if (m.thread) {
+    if (s.element >= 0) focus.add(s.element);
+    if (s.thread >= 0) for (const e of m.held(s.thread)) if (e >= 0) kin.add(e);
+    return;
+  }
+  if (s.element < 0 || !bank) return;
+  for (const e of m.inWord(s.word)) focus.add(e);
+  for (let e = 0; e < m.size; e++) if (bank[e] === bank[s.element]) kin.add(e);
+}
