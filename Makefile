@@ -15,7 +15,7 @@ help:
 	@echo "make venv       only set up .venv"
 
 venv:
-	@$(PYTHON) .ci/venv.py
+	@$(PYTHON) .ci/environment.py
 
 lab: venv
 	@$(BIN)/tilelab lab

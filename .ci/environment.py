@@ -130,7 +130,7 @@ def _runs(*command: str | Path) -> bool:
 
 
 def _fail(message: str) -> int:
-    print(f"venv: {message}", file=sys.stderr)
+    print(f"make venv: {message}", file=sys.stderr)
     return 3
 
 
