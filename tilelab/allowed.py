@@ -113,7 +113,7 @@ ATTRIBUTE_KEYS = frozenset(
     }
 )  # fmt: skip
 PROGRAM_ATTRS = frozenset(
-    {"tilelang_pass_configs", "tilelang_compile_flags", "tirx.noalias", "tir.noalias", "target", "tirx.is_global_func"}
+    {"tilelang_pass_configs", "tilelang_compile_flags", "tirx.noalias", "tir.noalias", "target", "tirx.is_global_func", "kernels"}
 )
 
 #: Pass configuration that changes code, and touches no file.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilelab.finding import Finding
-from tilelab.ir import Program
+from tilelab.ir import Program, SourceLoc
 from tilelab.layout import Layout
 
 
@@ -31,6 +31,35 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SmemSlot:
+    """Where a buffer lies in the shared memory of a kernel. ``offset_bytes`` is None where the assembler decides."""
+
+    kernel: str
+    name: str
+    dtype: str
+    offset_bytes: int | None
+    size_bytes: int
+    scope: str = "shared.dyn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePlan:
+    """How a pipelined loop was planned: for each statement of its body, in the order of the source, stage and order.
+
+    ``async_stages`` are the stages whose copies are asynchronous; ``locs`` the statements' lines, where known.
+    """
+
+    loop: str
+    loc: SourceLoc | None
+    num_stages: int
+    stage: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+    async_stages: tuple[int, ...] = ()
+    statements: tuple[str, ...] = ()
+    locs: tuple[SourceLoc | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """The outcome of lowering.
 
@@ -39,10 +68,13 @@ class Artifact:
         target: Canonical target, e.g. ``"sm_90a"``.
         program: The lowered device program (level ``"thread"``).
         source: Generated source (CUDA, HIP, …).
-        layouts: Inferred layouts by buffer name.
+        layouts: Inferred layouts by buffer name; those of parallel loops under ``"loop at LINE"``.
         passes: The pass history in order.
         resources: By kernel name.
         findings: What lowering found (budgets, layouts).
+        smem: The shared-memory map.
+        pipelines: The planned software pipelines.
+        attrs: Other facts as text: ``tilelang`` (its version), ``seconds`` (of lowering), ``warp_specialized``.
     """
 
     tile: Program
@@ -53,4 +85,6 @@ class Artifact:
     passes: tuple[PassRecord, ...]
     resources: Mapping[str, Resources]
     findings: tuple[Finding, ...] = ()
+    smem: tuple[SmemSlot, ...] = ()
+    pipelines: tuple[PipelinePlan, ...] = ()
     attrs: Mapping[str, str] = field(default_factory=dict)

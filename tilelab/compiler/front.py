@@ -11,7 +11,7 @@ from typing import Any
 from tilelab import ir
 from tilelab.compiler.provenance import recording
 from tilelab.compiler.quiet import quiet
-from tilelab.compiler.refusals import input_error, refusal
+from tilelab.compiler.refusals import input_error, is_ours, refusal
 from tilelab.compiler.statements import read_prim_func
 from tilelab.errors import EnvironmentLacks, InputError, TileLabError
 from tilelab.finding import KernelRefused
@@ -65,6 +65,8 @@ def loading(files: Mapping[str, str] | None = None) -> Iterator[None]:
     except (TileLabError, KernelRefused):
         raise
     except Exception as error:
+        if is_ours(error):
+            raise
         told = input_error(error, files=files)
         raise told or KernelRefused(refusal(error, files=files)) from error
 

@@ -97,6 +97,12 @@ def input_error(error: BaseException, *, files: Mapping[str, str] | None = None)
     return None
 
 
+def is_ours(error: BaseException) -> bool:
+    """Tell whether an error arose in TileLab itself: a fault to report, not something to tell as TileLang's refusal."""
+    frames = [f.f_globals.get("__name__", "") for f, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].startswith("tilelab.") and not frames[-1].startswith("tilelab.kernels")
+
+
 def plain(text: str) -> str:
     """Return TileLang's text without what only its authors can read: C++ frames, IR dumps, internal names."""
     text = re.split(r"\n\s*(?:Stack trace|Traceback|\[bt\])", text)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +95,7 @@ class TileReader(Reader):
         loc = self.location(s)
         self.here = loc or outer
         try:
-            return _STATEMENTS[name](self, s, loc)
+            return getattr(self, _STATEMENTS[name])(s, loc)  # type: ignore[no-any-return]
         finally:
             self.here = outer
 
@@ -209,19 +209,20 @@ class TileReader(Reader):
         return (ir.Assert(cond=self.expr(s.condition), message=message, kind=str(s.kind.value), loc=loc),)
 
 
-_STATEMENTS: Mapping[str, Callable[[Any, Any, ir.SourceLoc | None], ir.Body]] = {
-    "Bind": TileReader._bind,
-    "BufferStore": TileReader._store,
-    "Evaluate": TileReader._evaluate,
-    "For": TileReader._for,
-    "SBlockRealize": TileReader._realize,
-    "SBlock": TileReader._block,
-    "AttrStmt": TileReader._attribute,
-    "IfThenElse": TileReader._if,
-    "While": TileReader._while,
-    "AllocBuffer": TileReader._alloc,
-    "DeclBuffer": TileReader._declare,
-    "AssertStmt": TileReader._assert,
+#: TVM class name → the method that reads it.
+_STATEMENTS: Mapping[str, str] = {
+    "Bind": "_bind",
+    "BufferStore": "_store",
+    "Evaluate": "_evaluate",
+    "For": "_for",
+    "SBlockRealize": "_realize",
+    "SBlock": "_block",
+    "AttrStmt": "_attribute",
+    "IfThenElse": "_if",
+    "While": "_while",
+    "AllocBuffer": "_alloc",
+    "DeclBuffer": "_declare",
+    "AssertStmt": "_assert",
 }
 
 
