@@ -180,5 +180,5 @@ def test_functions_that_cannot_be_layouts():
         make_shared((4, 4, 4), lambda i, j: i)
     with pytest.raises(InputError, match="pair"):
         make_fragment((4,), lambda i: i)
-    with pytest.raises(InputError, match="mma.m16n8k16.A"):
+    with pytest.raises(InputError, match=r"mma.m16n8k16.A"):
         atom("mma.m1n1k1")

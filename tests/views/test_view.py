@@ -115,7 +115,7 @@ def test_values_ride_on_the_elements():
     values = np.arange(128, dtype=np.float32).reshape(16, 8) / 4
     record = View.from_json(layout("mma.m16n8k16.D", values=values).to_json()).data["layouts"][0]
     assert (record["arrays"]["value"] == values).all()
-    with pytest.raises(InputError, match="values are 8×8, but mma.m16n8k16.D is 16×8"):
+    with pytest.raises(InputError, match=r"values are 8×8, but mma.m16n8k16.D is 16×8"):
         layout("mma.m16n8k16.D", values=values[:8])
 
 

@@ -197,7 +197,7 @@ class LayoutView {
     const head = ["pattern", "before", "after", "ideal"].map(k => h("th", { scope: "col" }, this.t(k)));
     const bars = (["hits_before", "hits"] as const).filter(k => arrays[k]).map(k => this.hits(k));
     return h("div", { class: "tl-panel" }, h("h4", {}, this.t("conflicts"), h("span", {}, this.t("wavefronts_hint"))),
-      h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)),
+      h("div", { class: "tl-scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows))),
       bars.length ? h("h4", { style: "margin-top:16px" }, this.t("column_read")) : null, h("div", { class: "tl-panels" }, ...bars));
   }
 

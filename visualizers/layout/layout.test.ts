@@ -59,7 +59,10 @@ describe.each(names)("%s", name => {
   it("shows every element of the cut once", () => {
     const slice = new Slice(record.shape, record.axes, record.at);
     const source = tile(m, slice, "thread"), seen = new Set<number>();
-    for (let i = 0; i < source.rows; i++) for (let j = 0; j < source.columns; j++) seen.add(source.item(i, j));
+    for (let i = 0; i < source.rows; i++) for (let j = 0; j < source.columns; j++) {
+        seen.add(source.item(i, j));
+        expect(source.cell(source.item(i, j))).toEqual([i, j]);
+      }
     const others = record.shape.filter((_, k) => !record.axes.includes(k)).reduce((a, n) => a * n, 1);
     expect(seen.size).toBe(m.size / others);
   });

@@ -25,18 +25,19 @@ const WAYS: Record<Place, Way> = {
     focus.add(s.word);
     for (let w = s.word & 31; w < m.record.words; w += 32) kin.add(w);
   },
-  tile: (m, s, focus, kin) => inTile(m, s, m.bank, focus, kin),
-  before: (m, s, focus, kin) => inTile(m, s, m.bankBefore, focus, kin)
+  tile: (m, s, focus, kin) => inTile(m, s, false, focus, kin),
+  before: (m, s, focus, kin) => inTile(m, s, true, focus, kin)
 };
 
 /** A thread's elements, or the elements of the same bank; a word's neighbours are framed together. */
-function inTile(m: LayoutModel, s: Selection, bank: ArrayLike<number> | null, focus: Set<number>, kin: Set<number>): void {
+function inTile(m: LayoutModel, s: Selection, before: boolean, focus: Set<number>, kin: Set<number>): void {
   if (m.thread) {
     if (s.element >= 0) focus.add(s.element);
     if (s.thread >= 0) for (const e of m.held(s.thread)) if (e >= 0) kin.add(e);
     return;
   }
-  if (s.element < 0 || !bank) return;
+  const bank = (before ? m.bankBefore : m.bank)?.[s.element];
+  if (bank === undefined) return;
   for (const e of m.inWord(s.word)) focus.add(e);
-  for (let e = 0; e < m.size; e++) if (bank[e] === bank[s.element]) kin.add(e);
+  for (const e of m.inBank(bank, before)) kin.add(e);
 }

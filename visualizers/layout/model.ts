@@ -24,6 +24,7 @@ export class LayoutModel {
   readonly value: Flat | null;
   private readonly byThread: Inverse | null;
   private readonly byWord: Inverse | null;
+  private banks: Inverse[] | null = null;
   private readonly strides: number[];
   readonly range: readonly [number, number];
 
@@ -75,6 +76,12 @@ export class LayoutModel {
       if (found?.length) return found;
     }
     return new Int32Array(0);
+  }
+
+  /** Elements in a bank, as stored or row-major. */
+  inBank(bank: number, before: boolean): Int32Array {
+    this.banks ??= [this.bank, this.bankBefore].map(b => new Inverse(b ?? [], 32));
+    return this.banks[before ? 1 : 0]!.at(bank);
   }
 
   /** Lanes of a column read that hit each bank. */
@@ -133,6 +140,15 @@ export class Slice {
       this.columns = shape[across!]!;
       this.base = at.reduce((sum, index, k) => (k === down || k === across ? sum : sum + index * this.strides[k]!), 0);
     }
+  }
+
+  /** The cell of an element, or null where the cut does not show it. */
+  cell(element: number): [number, number] | null {
+    if (this.wrapped) return [Math.floor(element / this.columns), element % this.columns];
+    const [down, across] = this.axes;
+    const at = this.strides.map((stride, k) => Math.floor(element / stride) % this.shape[k]!);
+    const shown = at.every((index, k) => k === down || k === across || index === this.at[k]);
+    return shown ? [at[down!]!, at[across!]!] : null;
   }
 
   element(row: number, column: number): number {

@@ -37,8 +37,8 @@ export function tile(m: LayoutModel, slice: Slice, by: ColourBy, before = false)
   };
   const wrapped = slice.shape.length < 2 && slice.rows > 1;
   return {
-    rows: slice.rows, columns: slice.columns, item: (i, j) => slice.element(i, j), colour: painter(m, by, before), labels,
-    cell: thread ? [48, 24] : [28, 24], ...(wrapped ? { rowName: (i: number) => String(i * slice.columns) } : {})
+    rows: slice.rows, columns: slice.columns, item: (i, j) => slice.element(i, j), cell: e => slice.cell(e), colour: painter(m, by, before), labels,
+    size: thread ? [48, 24] : [28, 24], ...(wrapped ? { rowName: (i: number) => String(i * slice.columns) } : {})
   };
 }
 
@@ -46,8 +46,8 @@ export function tile(m: LayoutModel, slice: Slice, by: ColourBy, before = false)
 export function threads(m: LayoutModel, warp: string): GridSource {
   const n = m.record.threads;
   return {
-    rows: Math.ceil(n / 32), columns: Math.min(32, n), item: (w, lane) => (w * 32 + lane < n ? w * 32 + lane : -1), colour: threadColour,
-    rowName: w => `${warp} ${w}`, left: 58, cell: [13, 15]
+    rows: Math.ceil(n / 32), columns: Math.min(32, n), item: (w, lane) => (w * 32 + lane < n ? w * 32 + lane : -1), cell: t => [t >> 5, t & 31], colour: threadColour,
+    rowName: w => `${warp} ${w}`, left: 58, size: [13, 15]
   };
 }
 
@@ -61,8 +61,9 @@ export function registers(m: LayoutModel, thread: number, by: ColourBy): GridSou
   };
   return {
     rows: Math.ceil(n / columns), columns, item: (i, j) => (i * columns + j < n ? i * columns + j : -1),
+    cell: r => [Math.floor(r / columns), r % columns],
     colour: r => (held[r]! < 0 ? EMPTY : by === "thread" ? threadColour(thread) : paint(held[r]!)), labels, rowName: i => `r${i * columns}`,
-    columnName: j => `+${j}`, left: 38, cell: [54, 22]
+    columnName: j => `+${j}`, left: 38, size: [54, 22]
   };
 }
 
@@ -70,7 +71,7 @@ export function registers(m: LayoutModel, thread: number, by: ColourBy): GridSou
 export function memory(m: LayoutModel): GridSource {
   const { words, shape, axes } = m.record, across = axes[axes.length - 1] ?? 0, n = shape[across] ?? 1;
   return {
-    rows: Math.ceil(words / 32), columns: 32, item: (line, bank) => (line * 32 + bank < words ? line * 32 + bank : -1),
+    rows: Math.ceil(words / 32), columns: 32, item: (line, bank) => (line * 32 + bank < words ? line * 32 + bank : -1), cell: word => [word >> 5, word & 31],
     colour: word => {
       const e = m.inWord(word)[0];
       return e === undefined ? EMPTY : rampAt((m.coordinates(e)[across] ?? 0) / Math.max(1, n - 1));
@@ -79,6 +80,6 @@ export function memory(m: LayoutModel): GridSource {
       const e = m.inWord(word)[0];
       return e === undefined ? ["·"] : [m.coordinates(e).join(",")];
     },
-    cell: [38, 22]
+    size: [38, 22]
   };
 }

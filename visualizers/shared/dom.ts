@@ -16,7 +16,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
 
 /** A `<select>` with its label. */
 export function choice(label: string, options: readonly (readonly [string, string])[], value: string, change: (v: string) => void): HTMLElement {
-  const select = h("select", { onchange: () => change(select.value) });
+  const select = h("select", { "aria-label": label, onchange: () => change(select.value) });
   for (const [key, text] of options) select.append(h("option", { value: key, selected: key === value }, text));
   return h("label", {}, h("span", {}, label), select);
 }

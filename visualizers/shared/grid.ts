@@ -12,6 +12,8 @@ export interface GridSource {
   columns: number;
   /** The item in a cell, or -1 where nothing is. */
   item(row: number, column: number): number;
+  /** The cell of an item, or null where it is not shown. */
+  cell(item: number): readonly [number, number] | null;
   colour(item: number): Rgb;
   /** What to write in a cell, longest first; the first that fits is written. */
   labels?(item: number): readonly string[];
@@ -19,7 +21,7 @@ export interface GridSource {
   rowName?(row: number): string;
   columnName?(column: number): string;
   /** Size of a cell when there is room for it, in pixels. */
-  cell?: readonly [number, number];
+  size?: readonly [number, number];
   /** Space kept on the left for the names of rows, in pixels. */
   left?: number;
 }
@@ -124,7 +126,7 @@ export class Grid {
 
   private resize(): void {
     const { rows, columns } = this.source;
-    const [cw, ch] = this.source.cell ?? [46, 24];
+    const [cw, ch] = this.source.size ?? [46, 24];
     const w = Math.min(cw, (this.most[0] - this.left) / columns), hgt = Math.min(ch, (this.most[1] - TOP) / rows);
     this.unit = w < 20 || hgt < 14 ? [Math.min(w, hgt * 1.6), Math.min(hgt, w * 1.6)] : [w, hgt];
     this.width = Math.ceil(this.left + this.unit[0] * columns) + 1;
@@ -250,29 +252,34 @@ export class Grid {
     const c = this.context(this.over);
     const { focus, kin } = this.marks;
     const [w, hgt] = this.size();
-    const [r0, r1, c0, c1] = this.window();
     c.save();
     c.beginPath();
     c.rect(this.left - 2, TOP - 2, this.width - this.left + 2, this.height - TOP + 2);
     c.clip();
     if (kin.size || focus.size) {
-      const veil = kin.size > 0;
-      c.fillStyle = this.token("paper");
-      c.globalAlpha = 0.66;
-      if (veil) c.fillRect(this.left, TOP, this.width - this.left, this.height - TOP);
-      c.globalAlpha = 1;
-      const framed: [number, number][] = [];
-      for (let i = r0; i < r1; i++) {
-        for (let j = c0; j < c1; j++) {
-          const item = this.source.item(i, j);
-          if (item < 0) continue;
-          const x = this.left - this.x + j * w, y = TOP - this.y + i * hgt;
-          if (veil && (kin.has(item) || focus.has(item))) c.clearRect(x, y, w, hgt);
-          if (focus.has(item)) framed.push([x, y]);
+      const corner = (item: number): [number, number] | null => {
+        const cell = this.source.cell(item);
+        return cell && [this.left - this.x + cell[1] * w, TOP - this.y + cell[0] * hgt];
+      };
+      if (kin.size) {
+        c.fillStyle = this.token("paper");
+        c.globalAlpha = 0.66;
+        c.fillRect(this.left, TOP, this.width - this.left, this.height - TOP);
+        c.globalAlpha = 1;
+        for (const items of [kin, focus]) {
+          for (const item of items) {
+            const at = corner(item);
+            if (at) c.clearRect(at[0], at[1], w, hgt);
+          }
         }
       }
-      const gap = Math.min(w, hgt) >= 14 ? 1.5 : 0;
-      if (framed.length <= 256) for (const [x, y] of framed) this.frame(c, x, y, w - gap, hgt - gap);
+      const gap = Math.min(w, hgt) >= 14 ? 1.5 : 0, ink = [this.token("halo"), this.token("mark")] as const;
+      if (focus.size <= 256) {
+        for (const item of focus) {
+          const at = corner(item);
+          if (at) this.frame(c, at[0], at[1], w - gap, hgt - gap, ink);
+        }
+      }
     }
     if (document.activeElement === this.over && this.over.matches(":focus-visible")) {
       const [x, y] = this.centre(...this.cursor);
@@ -285,10 +292,10 @@ export class Grid {
     c.restore();
   }
 
-  private frame(c: CanvasRenderingContext2D, x: number, y: number, w: number, hgt: number): void {
-    for (const [width, token] of [[4, "halo"], [2, "mark"]] as const) {
-      c.strokeStyle = this.token(token);
-      c.lineWidth = width;
+  private frame(c: CanvasRenderingContext2D, x: number, y: number, w: number, hgt: number, ink: readonly [string, string]): void {
+    for (const k of [0, 1] as const) {
+      c.strokeStyle = ink[k];
+      c.lineWidth = 4 - 2 * k;
       c.beginPath();
       c.roundRect(x - 0.5, y - 0.5, w + 1, hgt + 1, Math.min(3, w / 4));
       c.stroke();
