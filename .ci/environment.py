@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 import time
 import venv
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,7 +104,12 @@ def _pip_brings_cuda(requirement: str) -> bool:
         report = Path(folder) / "report.json"
         _pip("install", "--dry-run", "--no-deps", "--ignore-installed", "--report", report, requirement)
         chosen = json.loads(report.read_text())["install"][0]["metadata"]
-    return any(need.lower().startswith(("nvidia", "cuda", "triton")) for need in chosen.get("requires_dist", ()))
+    return brings_cuda(chosen.get("requires_dist", ()))
+
+
+def brings_cuda(requirements: Iterable[str]) -> bool:
+    """Say whether a torch that requires this comes with CUDA (gigabytes of it)."""
+    return any(need.lower().startswith(("nvidia", "cuda", "triton")) for need in requirements)
 
 
 def _package() -> None:

@@ -1,5 +1,7 @@
 """Tensors that say cuda and live on the CPU: in one process of its own, since the hook stays."""
 
+import pytest
+
 SCRIPT = """
 import copy, sys, threading
 import numpy as np
@@ -54,6 +56,7 @@ def test_cuda_tensors_live_on_the_cpu(shell, tmp_path):
     assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 def test_load_ext_does_the_same(shell, tmp_path):
     (tmp_path / "s.py").write_text(
         "from IPython.core.interactiveshell import InteractiveShell\nshell = InteractiveShell.instance()\nshell.run_line_magic('load_ext', 'tilelab')\n"

@@ -1,5 +1,7 @@
 """The pytest plugin: a suite written for a GPU runs, and TileLang's own markers do not skip it."""
 
+import pytest
+
 SUITE = """
 import tilelang.testing
 import tilelang
@@ -33,6 +35,7 @@ def test_blackwell():
 """
 
 
+@pytest.mark.slow
 def test_requires_cuda_is_satisfied_for_the_chosen_gpu(shell, tmp_path):
     (tmp_path / "test_suite.py").write_text(SUITE)
     common = ("-m", "pytest", "-p", "tilelab.pytest_plugin", "-p", "no:cacheprovider", "-q", "test_suite.py")

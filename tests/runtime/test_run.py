@@ -14,23 +14,21 @@ SCRIPTS = Path(__file__).parent / "scripts"
         ("softmax", "softmax ok"),
         ("gemm", "gemm ok"),
         ("lazy_prim_func", "lazy ok"),
-        ("autotune", "autotune ok"),
-        ("par_compile", "par_compile ok"),
+        pytest.param("autotune", "autotune ok", marks=pytest.mark.slow),
+        pytest.param("par_compile", "par_compile ok", marks=pytest.mark.slow),
     ],
 )
 def test_scripts_run_as_they_are(shell, tmp_path, script, said):
     done = shell("run", SCRIPTS / f"{script}.py")
     assert done.code == 0, done.err
     assert said in done.out
+    if script == "gemm":  # it prints a latency
+        assert "(simulated)" in done.out
+        assert "not a GPU's" in done.err
     assert list(tmp_path.iterdir()) == [], "nothing may be left in the working folder"
 
 
-def test_timings_say_that_they_are_simulated(shell):
-    done = shell("run", SCRIPTS / "gemm.py")
-    assert "(simulated)" in done.out
-    assert "not a GPU's" in done.err
-
-
+@pytest.mark.slow
 def test_arguments_and_target_reach_the_script(shell):
     done = shell("run", "--target", "sm_80", SCRIPTS / "softmax.py", "--flag", "7")
     assert done.code == 0, done.err
@@ -50,9 +48,7 @@ def test_findings_decide_only_when_checked(shell, tmp_path):
     assert "TL201" in done.err
 
 
-@pytest.mark.parametrize(
-    ("body", "code"), [("import sys; sys.exit(5)", 5), ("import sys; sys.exit('no')", 1), ("raise ValueError('x')", 1), ("", 0)]
-)
+@pytest.mark.parametrize(("body", "code"), [("import sys; sys.exit(5)", 5), ("raise ValueError('x')", 1)])
 def test_exit_status_is_the_scripts_own(shell, tmp_path, body, code):
     (tmp_path / "s.py").write_text(body)
     done = shell("run", "s.py")
