@@ -43,6 +43,7 @@ CODES: Mapping[str, tuple[str, Severity]] = {
     "TL703": ("not simulated yet", "error"),
     "TL801": ("tile level and thread level disagree", "error"),
     "TL901": ("the compiled kernel is older than its captured globals", "error"),
+    "TL902": ("device assertion failed", "error"),
 }
 
 

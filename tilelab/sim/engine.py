@@ -98,7 +98,7 @@ class Run:
         self.launches = 0
         self.block_axes = 0
         self.budget = params.max_steps
-        self.safe: dict[ir.Var, Any] = compiled.safe_values if hasattr(compiled, "safe_values") else {}
+        self.safe = compiled.safe
         self._racing: list[Buf] = []
 
     # ------------------------------------------------------------------------------------------------- the run

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.finding import finding
-from tilelab.sim import dtypes, stmt, waste
+from tilelab.sim import dtypes, effects, stmt, threads, waste
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context, Grid
 from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, value_of
@@ -44,6 +44,9 @@ class Compiler(StmtCompiler):
         self.live: list[tuple[Any, int]] = []  # (extents of a buffer or space, bytes an element), for the size of a chunk
         self.findings: list[Any] = []
         self.launches = 0
+        self.reducers: dict[ir.Var, str] = {}  # data pointer → operation
+        self.in_place: set[ir.Var] = set()  # reducers of the older form, updated by plain assignments
+        self.safe: dict[ir.Var, Any] = {}  # data pointer → what masked reads give
         self.static: list[Any] = []
         self.host = Context(grid=Grid(), rank=0, host=True)
         self.params = [self._param(p) for p in program.params]
@@ -104,6 +107,20 @@ class Compiler(StmtCompiler):
             blocks = [(a, c) for a, c in aff.terms if a < nb]
             if len(blocks) == 1 and isinstance(blocks[0][1], int) and blocks[0][1] > 0:
                 self.edges.append(Edge(axis=blocks[0][0], access=acc, dim=d))
+
+    def read_attrs(self, attrs: Any) -> None:
+        """Take what a block's attributes say about its buffers."""
+        for key in ("reducer_info", "reducer_info_v2"):
+            for data, about in _items(attrs.get(key)):
+                self.reducers[data] = str(dict(_items(about)).get("op", "sum"))
+                if key == "reducer_info":
+                    self.in_place.add(data)
+        for data, value in _items(attrs.get("safe_value_map")):
+            self.safe[data] = value.value if isinstance(value, ir.Const) else value
+
+    def _block(self, s: ir.Block, ctx: Context) -> Op:
+        self.read_attrs(s.attrs)
+        return super()._block(s, ctx)
 
     def allocate(self, buffer: ir.Buffer, ctx: Context, attrs: Any) -> Op:
         """Fresh, uninitialised storage for ``buffer``, each time this is reached."""
@@ -315,7 +332,12 @@ def _same_shape(a: ir.Buffer, b: ir.Buffer) -> bool:
     return all(x is y or (isinstance(x, ir.Const) and isinstance(y, ir.Const) and x.value == y.value) for x, y in zip(a.shape, b.shape, strict=True))
 
 
+def _items(m: Any) -> Any:
+    return m.items if isinstance(m, ir.AttrMap) else ()
+
+
+stmt.register(ir.Block, Compiler._block)
 stmt.register(ir.Launch, Compiler.launch)
 stmt.register(ir.Tile, Compiler._tile)
 stmt.register(ir.Declare, Compiler._declare)
-__all__ = ["Compiler", "Generator", "Launch", "Partition", "Shadow", "finding", "value_of"]
+__all__ = ["Compiler", "effects", "threads", "Generator", "Launch", "Partition", "Shadow", "finding", "value_of"]

@@ -230,6 +230,10 @@ class Nest:
         """What came before is ordered before what follows."""
         self.tables.clear()
 
+    def warp_barrier(self) -> None:
+        """Lanes of one warp are ordered; other warps are not."""
+        self.tables = {k: (np.where(w >= 0, -1, w), np.where(r >= 0, -1, r)) for k, (w, r) in self.tables.items()}
+
     def _lanes(self, acc: Any, fr: Frame, buf: Buf) -> Any:
         index, valid = acc.positions(fr, buf)
         active = valid if fr.mask is None else fr.mask if valid is None else valid & fr.mask

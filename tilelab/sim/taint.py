@@ -11,7 +11,9 @@ from tilelab import ir
 THREAD_OPS = frozenset(
     {
         "tl.get_lane_idx", "tl.get_warp_idx", "tl.get_warp_idx_sync", "tl.get_warp_group_idx", "tl.tl_shuffle_elect", "tl.rng_rand",
-        "tl.rng_rand_float", "tl.activemask",
+        "tl.rng_rand_float", "tl.activemask", "tl.ballot", "tl.warp_reduce_sum", "tl.warp_reduce_max", "tl.warp_reduce_min", "tl.warp_reduce_bitand",
+        "tl.warp_reduce_bitor", "tl.any_sync", "tl.all_sync", "tl.ballot_sync", "tl.match_any_sync", "tl.match_all_sync", "tl.syncthreads_count",
+        "tl.syncthreads_and", "tl.syncthreads_or", "tl.rng_init",
     }
 )  # fmt: skip
 PRINTS = frozenset({"debug_print_var", "debug_print_buffer_value", "debug_print_msg"})

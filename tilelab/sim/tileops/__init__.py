@@ -8,9 +8,9 @@ from typing import Any
 from tilelab import ir
 from tilelab.sim.context import Context
 from tilelab.sim.stmt import Op
-from tilelab.sim.tileops import atomics, data, gemm, reduce
+from tilelab.sim.tileops import atomics, data, gemm, reduce, scan
 
 Maker = Callable[[Any, ir.Tile, Context], Op]
 
 #: Tile operation → its compiler.
-TABLE: dict[str, Maker] = {**data.TABLE, **gemm.TABLE, **reduce.TABLE, **atomics.TABLE}
+TABLE: dict[str, Maker] = {**data.TABLE, **gemm.TABLE, **reduce.TABLE, **atomics.TABLE, **scan.TABLE}

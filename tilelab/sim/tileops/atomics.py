@@ -18,7 +18,7 @@ from tilelab.sim.memory import Buf
 from tilelab.sim.stmt import Op
 from tilelab.sim.tileops.space import Space
 
-UPDATES: Mapping[str, Any] = {"add": np.add, "max": np.fmax, "min": np.fmin, "or": np.bitwise_or}
+UPDATES: Mapping[str, Any] = {"add": np.add, "max": np.fmax, "min": np.fmin, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor}
 
 
 def region(kind: str) -> Callable[[Any, ir.Tile, Context], Op]:
@@ -46,11 +46,14 @@ def region(kind: str) -> Callable[[Any, ir.Tile, Context], Op]:
     return compile_one
 
 
-def updater(acc: Access, kind: str, ctx: Context) -> Callable[[Frame, Value, bool], Value]:
-    """Return the function that applies ``kind`` at ``acc`` once for each active lane, and gives what was there before."""
+def updater(acc: Access, kind: str, ctx: Context, *, wide: bool = False) -> Callable[[Frame, Value, bool], Value]:
+    """Return the function that applies ``kind`` at ``acc`` once for each active lane, and gives what was there before.
+
+    ``wide``: the sum is kept exact until it is read, as reducers do.
+    """
     ufunc = UPDATES[kind]
     finish = arith.finisher(acc.buffer.dtype)
-    narrow = arith.rounds(acc.buffer.dtype)
+    narrow = arith.rounds(acc.buffer.dtype) and not wide
     counted = tuple(a for a in range(acc.rank) if ctx.each or a not in ctx.grid.thread_axes)
 
     def update(fr: Frame, value: Value, previous: bool) -> Value:
@@ -73,7 +76,10 @@ def updater(acc: Access, kind: str, ctx: Context) -> Callable[[Frame, Value, boo
             mask = valid if mask is None else mask & valid
         acc._ready(fr, buf, np.broadcast_to(np.zeros(()), shape) if acc.lanes else value, mask, box)
         index = acc.positions(fr, buf)[0] if acc.lanes else index
-        if not previous and mask is None and box is not None and not narrow and acc._apart(fr, box) and all(fr.size[a] == 1 for a in acc.free if a in counted):
+        if not previous and not narrow and box is not None:
+            value, mask = _fold(fr, acc, value, mask, kind, ufunc, [a for a in acc.free if a in counted and fr.size[a] > 1], shape, buf)
+            shape = tuple(1 if a in acc.free else n for a, n in enumerate(shape))
+        if not previous and mask is None and box is not None and not narrow and acc._apart(fr, box):
             view = acc.of(fr, box, buf)
             ufunc(view, value, out=view)
             return None
@@ -97,6 +103,36 @@ def updater(acc: Access, kind: str, ctx: Context) -> Callable[[Frame, Value, boo
         return out
 
     return update
+
+
+def _fold(fr: Frame, acc: Access, value: Value, mask: Value, kind: str, ufunc: Any, axes: list[int], shape: tuple[int, ...], buf: Buf) -> tuple[Value, Value]:
+    """Combine the lanes that meet at one element along whole axes, so that each element is updated once."""
+    if not axes:
+        return value, mask
+    value = np.asarray(value, buf.np)
+    if value.ndim == 0:
+        value = value.reshape((1,) * acc.rank)
+    folded = tuple(axes)
+    if mask is None and kind == "add" and all(value.shape[a] == 1 for a in axes):
+        return value * buf.np.type(np.prod([shape[a] for a in axes])), None
+    grown = [max(n, m) for n, m in zip(value.shape, mask.shape if mask is not None else value.shape, strict=True)]
+    for a in axes:
+        grown[a] = shape[a]
+    value = np.broadcast_to(value, grown)
+    if mask is not None:
+        on = np.broadcast_to(mask, grown)
+        value = np.where(on, value, neutral(kind, acc.buffer.dtype))
+        mask = on.any(axis=folded, keepdims=True)
+    for a in axes:
+        value = ufunc.reduce(value, axis=a, keepdims=True)
+    return value.astype(buf.np, copy=False), mask
+
+
+def neutral(kind: str, dtype: str) -> Any:
+    """What changes nothing when it is combined."""
+    from tilelab.sim.tileops.reduce import start
+
+    return start({"add": "sum", "and": "bitand", "or": "bitor", "xor": "bitxor"}.get(kind, kind), dtype)
 
 
 def _flat(index: tuple[Value, ...], buf: Buf) -> Value:

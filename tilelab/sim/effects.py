@@ -1,0 +1,126 @@
+"""Calls evaluated for their effect: hints that mean nothing here, barriers, breaks, assertions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilelab import ir
+from tilelab.sim import checks
+from tilelab.sim.context import Context
+from tilelab.sim.lanes import Frame, both
+from tilelab.sim.stmt import EFFECTS, Op, nothing
+
+
+class Place:
+    """What a report needs of a place that is not an access."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx, self.loc = ctx, ctx.loc
+
+
+def hint(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """Something about scheduling, registers or caches: no meaning at tile level."""
+    return Op(nothing)
+
+
+def loop_break(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.loop_break``: the active lanes leave the loop around."""
+
+    def run(fr: Frame) -> None:
+        if fr.mask is None:
+            fr.live = False
+        elif fr.live is not False:
+            fr.live = ~fr.mask if fr.live is None else fr.live & ~fr.mask
+
+    return Op(run)
+
+
+def barrier(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.sync_threads``: orders what came before; every thread of the block must reach it (TL203)."""
+    place = Place(ctx)
+    threads = ctx.grid.thread_axes
+
+    def run(fr: Frame) -> None:
+        if fr.nest is not None:
+            fr.nest.barrier()
+        if fr.mask is not None and threads and fr.run.checks:
+            divergent(place, fr, threads)
+
+    return Op(run)
+
+
+def divergent(place: Place, fr: Frame, threads: tuple[int, ...]) -> None:
+    """Report a barrier that only some threads of a block reach."""
+    ctx = place.ctx
+    mask = fr.mask
+    some, every = mask.any(axis=threads, keepdims=True), mask.all(axis=threads, keepdims=True)
+    shape = list(mask.shape)
+    for a in threads:
+        shape[a] = fr.size[a]
+    bad = some & ~every
+    if not bad.any():
+        return
+    key = ("divergent", ctx.loc and (ctx.loc.file, ctx.loc.line))
+    if fr.run.findings.seen(key):
+        return
+    missing = np.broadcast_to(bad & ~mask, shape)
+    lane = checks.first_lane(missing)
+    waiting = int((np.broadcast_to(mask, shape) & bad).any(axis=tuple(a for a in range(mask.ndim) if a not in threads)).sum())
+    total = int(np.prod([fr.size[a] for a in threads]))
+    fr.run.findings.add(
+        key, "TL203",
+        f"only {waiting} of the {total} threads of the block reach this barrier, because the condition around it differs between threads: the rest never come, "
+        "and on a device the block hangs or goes on wrongly.",
+        ctx.loc, fix="move T.sync_threads() out of the condition, so that every thread of the block reaches it",
+        evidence={"reached": waiting, "threads": total}, **checks.where(place, fr, lane),
+    )  # fmt: skip
+
+
+def warp_barrier(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.sync_warp`` orders the lanes of a warp."""
+
+    def run(fr: Frame) -> None:
+        if fr.nest is not None:
+            fr.nest.warp_barrier()
+
+    return Op(run)
+
+
+def device_assert(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.device_assert``: TL902 where the condition does not hold."""
+    cond = comp.expr(call.args[0], ctx)
+    text = call.args[1].value.split("\n  at ")[0].strip() if len(call.args) > 1 and isinstance(call.args[1], ir.Str) else ""
+    place = Place(ctx)
+    key = ("assert", ctx.loc and (ctx.loc.file, ctx.loc.line))
+
+    def run(fr: Frame) -> None:
+        c = cond.fn(fr)
+        bad = np.asarray(~c if isinstance(c, np.ndarray) else not c)
+        bad = both(bad if bad.ndim else bad.reshape((1,) * ctx.rank), fr.mask)
+        if not bad.any() or not fr.run.checks or fr.run.findings.seen(key):
+            return
+        lane = checks.first_lane(bad)
+        said = f": {text}" if text else ""
+        fr.run.findings.add(
+            key, "TL902", f"the device assertion does not hold{said}.", ctx.loc, fix="see which values make the condition false",
+            evidence={"message": text, "lanes": int(bad.sum())}, **checks.where(place, fr, lane),
+        )  # fmt: skip
+
+    return Op(run)
+
+
+for _name in (
+    "tl.annotate_producer_reg_dealloc", "tl.annotate_consumer_reg_alloc", "tl.no_set_max_nreg", "tl.set_max_nreg", "tl.fence_proxy_async",
+    "tl.tma_store_arrive", "tl.tma_store_wait", "tl.warpgroup_arrive", "tl.warpgroup_commit_batch", "tl.warpgroup_wait", "tl.wait_wgmma",
+    "tl.warpgroup_fence_operand", "tl.pdl_sync", "tl.pdl_trigger", "tl.ptx_fence_barrier_init", "tirx.ptx_commit_group", "tirx.ptx_wait_group",
+    "tl.ptx_commit_group", "tl.ptx_wait_group", "tl.tcgen05_before_thread_sync", "tl.tcgen05_after_thread_sync", "tl.deallocate_tmem",
+    "tirx.assume", "tl.assume", "tirx.ptx_fence_barrier_init", "tl.cluster_arrive_relaxed", "tl.cluster_arrive", "tl.cluster_wait", "tl.cluster_sync",
+):  # fmt: skip
+    EFFECTS[_name] = hint
+EFFECTS["tl.loop_break"] = loop_break
+EFFECTS["tirx.tvm_storage_sync"] = barrier
+EFFECTS["tl.sync_warp"] = warp_barrier
+EFFECTS["tl.device_assert"] = device_assert
+EFFECTS["tl.device_assert_with_msg"] = device_assert
