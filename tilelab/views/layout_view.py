@@ -164,7 +164,8 @@ def _layouts(source: Any, target: str, consts: Mapping[str, Any] | None, given: 
 
 def _of_artifact(artifact: Artifact) -> list[Layout]:
     """The inferred layouts, fragments first, and the shared buffers that have none: those are row-major."""
-    found = dict(artifact.layouts)
+    starts = {slot.name: slot.offset_bytes for slot in artifact.smem}
+    found = {name: replace(one, offset_bytes=starts.get(name)) if one.kind == "shared" else one for name, one in artifact.layouts.items()}
     for n in ir.walk(artifact.tile):
         for b in n.allocs if isinstance(n, ir.Block) else ():
             extents = [e.value for e in b.shape if isinstance(e, ir.Const)]
