@@ -1,7 +1,7 @@
 /** The plugins of TileLab. Whatever the host may lack (Notebook 7 has no layout restorer, a page may have no notebooks) is optional. */
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
-import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
@@ -97,12 +97,14 @@ const plugin: JupyterFrontEndPlugin<Course> = {
 
     const follow = (): void => {
       const front = lab ? lab.currentWidget : notebooks?.currentWidget ?? null;
-      const context = (front as Partial<NotebookPanel> | null)?.context;
-      course.setCurrent(context ? course.at(context.path)?.id ?? null : null);
+      const panel = front instanceof NotebookPanel ? front : null;
+      course.setCurrent(panel?.context.isReady ? puzzleOf(panel.content) : null);
+      if (panel && !panel.context.isReady) {
+        void panel.context.ready.then(follow);
+      }
     };
     lab?.currentChanged.connect(follow);
     notebooks?.currentChanged.connect(follow);
-    course.changed.connect(follow);
     return course;
   }
 };

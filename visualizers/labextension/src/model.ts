@@ -52,11 +52,6 @@ export class Course {
     return this._puzzles?.find(p => p.state !== 'solved') ?? null;
   }
 
-  /** Return the puzzle that `path` is the learner's copy of. */
-  at(path: string): Puzzle | null {
-    return this._puzzles?.find(p => p.path === path) ?? null;
-  }
-
   setLanguage(language: Language): void {
     if (language === this._language) {
       return;
