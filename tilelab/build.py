@@ -61,9 +61,8 @@ class Built:
             result = self.kernel(*args)
             torch.cuda.synchronize()
         except Exception as error:
-            raise KernelRefused(
-                finding("TL702", f"the GPU reports: {' '.join(str(error).split())[:300]}.", fix="run it in the simulator, which says where.")
-            ) from error
+            said = " ".join(str(error).split())[:300]
+            raise KernelRefused(finding("TL702", f"the GPU reports: {said}.", fix="run it in the simulator, which says where.")) from error
         written = written_params(self.program)
         out = {n: to_host(t, self._buffer(n)) for n, t in tensors.items() if n in written}
         returned = result if isinstance(result, tuple | list) else () if result is None else (result,)
@@ -141,9 +140,7 @@ def written_params(program: ir.Program) -> frozenset[str]:
     """Return the names of the tensor parameters that the kernel may write."""
     written: set[ir.Var] = set()
     for n in ir.walk(program):
-        if isinstance(n, ir.Store):
-            written.add(n.buffer.data)
-        elif isinstance(n, ir.Region) and "w" in n.access:
+        if isinstance(n, ir.Store) or (isinstance(n, ir.Region) and "w" in n.access):
             written.add(n.buffer.data)
         elif isinstance(n, ir.Call) and n.op in ("tl.access_ptr", "tirx.address_of", "tirx.tvm_access_ptr"):
             written |= _pointed(n)
