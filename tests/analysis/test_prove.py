@@ -45,6 +45,10 @@ def test_guards_prove_it(proof_of):
     assert all(c.holds for c in proof.claims), [str(c) for c in proof.claims if not c.holds]
 
 
+def test_sizes_of_one_name_are_one_size(proof_of):
+    assert all(c.holds for c in proof_of("one_size_by_two_declarations").claims)
+
+
 def test_a_tiled_gemm_of_any_size_is_disjoint_and_masked_only_at_its_ends(proof_of):
     proof = proof_of("tiled_gemm")
     assert not refuted(proof, "race")
@@ -103,6 +107,14 @@ def test_data_decides(proof_of):
     race = [c for c in proof_of("scatter").claims if c.kind == "race" and c.holds is not True]
     assert race
     assert all(c.holds is None and "memory" in c.reason for c in race)
+
+
+def test_a_condition_on_data_does_not_make_the_index_data(proof_of):
+    claims = refuted(proof_of("guarded_by_data"), "bounds")
+    assert claims
+    for c in claims:
+        assert not c.data
+        assert c.example == {"bx": 3, "i": 8}  # and no thread that plays no part
 
 
 def test_atomics_do_not_race(proof_of):

@@ -145,7 +145,7 @@ class _Prover:
         done, model = self.ask(claim, (world,), [bad, *nonempty])
         if done:
             return done
-        example = self._example(model, (world,))
+        example = self._example(model, (world,), _mentioned(a))
         for axis, (low, high, size) in enumerate(edges):
             lo, hi, n = (model.eval(t, model_completion=True).as_long() for t in (low, high, size))
             if lo < 0 or hi >= n:
@@ -245,7 +245,7 @@ class _Prover:
         done, model = self.ask(claim, (one, two), conditions)
         if done:
             return done
-        example = self._example(model, (one, two))
+        example = self._example(model, (one, two), _mentioned(a) | _mentioned(b) | set(apart))
         place = ", ".join(str(model.eval(i, model_completion=True)) for i in first)
         sides = [", ".join(f"{v.name} = {model.eval(w.values[v], model_completion=True)}" for v in apart) for w in (one, two)]
         sizes = {k: v for k, v in example.items() if k in {x.name for x in self.smt.variables}}
@@ -272,16 +272,16 @@ class _Prover:
         return low + k
 
     # -------------------------------------------------------------------------------------------- examples
-    def _example(self, model: Any, worlds: tuple[World, ...]) -> dict[str, Any]:
-        """Sizes, then block and loop variables (a pair where two executions differ), then loaded values."""
+    def _example(self, model: Any, worlds: tuple[World, ...], mentioned: set[ir.Var]) -> dict[str, Any]:
+        """Sizes, then the block and loop variables that matter (a pair where two executions differ), then loaded values."""
         z3 = self.smt.z3
         values: dict[str, Any] = {v.name: model.eval(t, model_completion=True).as_long() for v, t in self.smt.variables.items()}
-        for name, t in worlds[0].shown:
-            values[name] = model.eval(t, model_completion=True).as_long()
-        for name, t in worlds[-1].shown if len(worlds) > 1 else ():
-            other = model.eval(t, model_completion=True).as_long()
-            if values.get(name) != other:
-                values[name] = (values.get(name, other), other)
+        for world in worlds:
+            for var, t in world.shown:
+                got = model.eval(t, model_completion=True).as_long()
+                if var in mentioned:
+                    old = values.get(var.name, got)
+                    values[var.name] = old if old == got or isinstance(old, tuple) else (old, got)
         for world in worlds:
             for what, t in world.data:
                 got = model.eval(t, model_completion=True)
@@ -379,6 +379,19 @@ def _varies(a: Access, threads: tuple[ir.Var, ...]) -> bool:
     return (mentions or guarded) and not constant
 
 
+def _mentioned(a: Access) -> set[ir.Var]:
+    """The variables that an access, its loops and its conditions name."""
+    decisive: list[ir.Expr] = [*a.mins, *a.extents]
+    for f in a.frames:
+        if isinstance(f, ir.For):
+            decisive += [f.min, f.extent]
+        elif isinstance(f, Guard):
+            decisive.append(f.cond)
+        elif isinstance(f, Binding):
+            decisive.append(f.value)
+    return {n for e in decisive for n in ir.walk(e) if isinstance(n, ir.Var)}
+
+
 def _pair(a: Access, b: Access) -> str:
     one, two = text_of(a), text_of(b)
     return one if one == two else f"{one} and {two}"
@@ -398,7 +411,7 @@ def _finding(c: Claim) -> Finding:
         "TL404": "Change the layout so that every element has its own place.",
     }[code]
     loc = {"file": c.loc.file, "line": c.loc.line} if c.loc else {}
-    severity = {"severity": "warning"} if code == "TL102" and c.data else {}
+    severity = {"severity": "warning"} if c.data else {}
     return finding(
         code, f"{c.message[:1].upper()}{c.message[1:]}.", fix=fix, indices=dict(c.example), evidence={"proved_by": "z3"}, **loc, **severity
     )

@@ -23,8 +23,8 @@ class World:
         suffix: Tells the variables of two executions apart.
         values: Variable → z3 term.
         known: z3 conditions that hold.
-        shown: Names and terms that a counterexample tells, outermost first.
-        data: Text and term of loaded values.
+        shown: Variables and terms that a counterexample may tell, outermost first.
+        data: Text and term of loaded values that indices and trip counts depend on; those of conditions are left out.
         inexact: Whether something was left out, so that a counterexample may be spurious.
     """
 
@@ -32,7 +32,7 @@ class World:
     suffix: str = ""
     values: dict[ir.Var, Any] = field(default_factory=dict)
     known: list[Any] = field(default_factory=list)
-    shown: list[tuple[str, Any]] = field(default_factory=list)
+    shown: list[tuple[ir.Var, Any]] = field(default_factory=list)
     data: list[tuple[str, Any]] = field(default_factory=list)
     inexact: bool = False
 
@@ -53,7 +53,9 @@ class World:
                 if f.step is not None:
                     self.known.append((v - low) % step == 0)
             elif isinstance(f, Guard):
+                before = len(self.data)
                 cond = self.boolean(f.cond)
+                del self.data[before:]
                 self.known.append(self.solver.z3.Not(cond) if f.negated else cond)
             elif isinstance(f, Binding):
                 self.values[f.var] = self.term(f.value)
@@ -63,7 +65,7 @@ class World:
         v = self.solver.z3.Int(f"{var.name}#{id(var)}{self.suffix}")
         self.values[var] = v
         self.known += [low <= v, v < end]
-        self.shown.append((var.name, v))
+        self.shown.append((var, v))
         return v
 
     # -------------------------------------------------------------------------------------------- terms
@@ -160,7 +162,10 @@ class Smt:
         self.known: list[Any] = []
 
     def free(self, var: ir.Var) -> Any:
-        """A variable that nothing binds: a size (at least 1) or a scalar parameter."""
+        """A variable that nothing binds: a size (at least 1) or a scalar parameter. Sizes of one name are one size."""
+        same = next((v for v in self.variables if v.name == var.name and {v, var} <= self.sizes), None)
+        if same is not None:
+            return self.variables[same]
         if var not in self.variables:
             v = self.z3.Int(f"{var.name}#{id(var)}")
             low, high = _int_range(var.dtype)

@@ -190,3 +190,26 @@ def threads_apart():
                     O[bx * 128 + t] = A[bx * 128 + t]
 
     return k
+
+
+def guarded_by_data():
+    @T.prim_func
+    def k(X: T.Tensor((200,), "float32"), Y: T.Tensor((200,), "float32")):
+        with T.Kernel(T.ceildiv(200, 64), threads=64) as bx:
+            for i in T.Parallel(64):
+                if X[bx * 64 + i] > 0:
+                    Y[bx * 64 + i] = X[bx * 64 + i]
+
+    return k
+
+
+def one_size_by_two_declarations():
+    @T.prim_func
+    def k(A: T.Tensor((T.dynamic("n"),), "float32"), B: T.Tensor((T.dynamic("n"),), "float32")):
+        n = A.shape[0]
+        with T.Kernel(T.ceildiv(n, 128), threads=128) as bx:
+            for i in T.Parallel(128):
+                if bx * 128 + i < n:
+                    B[bx * 128 + i] = A[bx * 128 + i]
+
+    return k
