@@ -158,9 +158,11 @@ class LayoutView {
     if (!this.m.thread) {
       const wide: [number, number] = [side ? Math.min(430, (inner - 30) / 2) : inner, 430];
       const memory = this.panel("memory", this.t("memory"), this.t("memory_hint"), panels.memory(this.m), [Math.min(840, inner), 420]);
-      return h("div", { class: "tl-panels" },
-        this.panel("before", this.t("before"), `${this.t("bank_hint")} · ${axes}`, this.source("before"), wide),
-        this.panel("tile", this.t("after"), `${this.t("bank_hint")} · ${axes}`, this.source("tile"), wide), this.banks(), memory);
+      const tiles = (["before", "tile"] as const).map(place =>
+        this.panel(place, this.t(place === "before" ? "before" : "after"), `${this.t("bank_hint")} · ${axes}`, this.source(place), wide));
+      const rest = [this.banks(), memory];
+      const beside = inner - 2 * (this.grids.get("tile")!.pixels[0] + 30) >= 520; // room for the rest beside narrow tiles
+      return h("div", { class: "tl-panels" }, ...tiles, ...(beside ? [h("div", { class: "tl-side" }, ...rest)] : rest));
     }
     const left = side ? Math.min(560, inner * 0.53) : inner, right = side ? Math.min(500, inner - left - 30) : inner;
     const registers = this.panel("registers", this.t("registers_of", { thread: this.shownThread }), this.t("registers_hint"), this.source("registers"), [right, 400]);

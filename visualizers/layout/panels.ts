@@ -80,6 +80,6 @@ export function memory(m: LayoutModel): GridSource {
       const e = m.inWord(word)[0];
       return e === undefined ? ["·"] : [m.coordinates(e).join(",")];
     },
-    size: [38, 22]
+    size: [38, 22], stretch: 5
   };
 }

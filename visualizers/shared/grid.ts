@@ -22,6 +22,8 @@ export interface GridSource {
   columnName?(column: number): string;
   /** Size of a cell when there is room for it, in pixels. */
   size?: readonly [number, number];
+  /** How much wider than high (or higher than wide) a small cell may be. Default: 2. */
+  stretch?: number;
   /** Space kept on the left for the names of rows, in pixels. */
   left?: number;
 }
@@ -40,6 +42,7 @@ export interface GridEvents {
 }
 
 const TOP = 20, LEFT = 32, ZOOMS = [1, 1.5, 2, 3, 4, 6, 8, 12, 16];
+const OUTLINED = 2048; // more bright cells than this need no line around them
 const STEPS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
 export class Grid {
@@ -72,6 +75,11 @@ export class Grid {
     });
     this.element = h("div", { class: "tl-grid" }, this.canvas, this.over);
     this.resize();
+  }
+
+  /** Width and height of the whole, in pixels. */
+  get pixels(): readonly [number, number] {
+    return [this.width, this.height];
   }
 
   /** Draws something else in the same place. */
@@ -128,7 +136,8 @@ export class Grid {
     const { rows, columns } = this.source;
     const [cw, ch] = this.source.size ?? [46, 24];
     const w = Math.min(cw, (this.most[0] - this.left) / columns), hgt = Math.min(ch, (this.most[1] - TOP) / rows);
-    this.unit = w < 20 || hgt < 14 ? [Math.min(w, hgt * 1.6), Math.min(hgt, w * 1.6)] : [w, hgt];
+    const stretch = this.source.stretch ?? 2;
+    this.unit = w < 20 || hgt < 14 ? [Math.min(w, hgt * stretch), Math.min(hgt, w * stretch)] : [w, hgt];
     this.width = Math.ceil(this.left + this.unit[0] * columns) + 1;
     this.height = Math.ceil(TOP + this.unit[1] * rows) + 1;
     this.zoom = this.x = this.y = 0;
@@ -182,13 +191,13 @@ export class Grid {
     if (w >= 7 && hgt >= 7) this.paintCells(c, w, hgt, r0, r1, c0, c1);
     else {
       c.imageSmoothingEnabled = false;
-      c.drawImage(this.pixels(), this.left - this.x, TOP - this.y, w * this.source.columns, hgt * this.source.rows);
+      c.drawImage(this.picture(), this.left - this.x, TOP - this.y, w * this.source.columns, hgt * this.source.rows);
     }
     c.restore();
     this.paintNames(c, w, hgt, r0, r1, c0, c1);
   }
 
-  private pixels(): HTMLCanvasElement {
+  private picture(): HTMLCanvasElement {
     if (this.small) return this.small;
     const { rows, columns } = this.source;
     const canvas = h("canvas", { width: columns, height: rows });
@@ -272,6 +281,7 @@ export class Grid {
             if (at) c.clearRect(at[0], at[1], w, hgt);
           }
         }
+        if (kin.size <= OUTLINED) this.outline(c, kin, w, hgt);
       }
       const gap = Math.min(w, hgt) >= 14 ? 1.5 : 0, ink = [this.token("halo"), this.token("mark")] as const;
       if (focus.size <= 256) {
@@ -290,6 +300,28 @@ export class Grid {
       c.setLineDash([]);
     }
     c.restore();
+  }
+
+  /** A line around what stays bright, along the edges to what fades: pale cells would be lost without it. */
+  private outline(c: CanvasRenderingContext2D, kin: ReadonlySet<number>, w: number, hgt: number): void {
+    c.strokeStyle = this.token("mark");
+    c.lineWidth = Math.min(w, hgt) >= 14 ? 1.5 : 0.75;
+    c.beginPath();
+    const gap = Math.min(w, hgt) >= 14 ? 1.5 : 0;
+    for (const item of kin) {
+      const cell = this.source.cell(item);
+      if (!cell) continue;
+      const [i, j] = cell;
+      const bright = (row: number, column: number): boolean =>
+        row >= 0 && column >= 0 && row < this.source.rows && column < this.source.columns && kin.has(this.source.item(row, column));
+      const x0 = this.left - this.x + j * w - gap / 2, y0 = TOP - this.y + i * hgt - gap / 2, x1 = x0 + w, y1 = y0 + hgt;
+      for (const [row, column, ax, ay, bx, by] of [[i - 1, j, x0, y0, x1, y0], [i + 1, j, x0, y1, x1, y1], [i, j - 1, x0, y0, x0, y1], [i, j + 1, x1, y0, x1, y1]] as const) {
+        if (bright(row, column)) continue;
+        c.moveTo(ax, ay);
+        c.lineTo(bx, by);
+      }
+    }
+    c.stroke();
   }
 
   private frame(c: CanvasRenderingContext2D, x: number, y: number, w: number, hgt: number, ink: readonly [string, string]): void {
