@@ -77,6 +77,22 @@ def test_owner_in_a_tensor_core_tile(desk):
     desk.shot("lab-mma-light")
 
 
+def test_a_figure_is_there_again_without_its_kernel(desk):
+    page = desk.page
+    notebook = desk.open("25_tiled_gemm")
+    desk.add(notebook.locator(".jp-CodeCell").first, 'tilelab.view.layout("ldmatrix.m8n8")').locator("h3").wait_for(timeout=60_000)
+    page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function("!jupyterapp.shell.currentWidget.context.model.dirty")
+    page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.evaluate("jupyterapp.commands.execute('application:close')")
+    expect(page.locator(".jp-NotebookPanel:visible .jp-CodeCell", has_text="ldmatrix")).to_have_count(0)
+
+    notebook = desk.open("25_tiled_gemm")
+    figure = notebook.locator(".jp-CodeCell", has_text="ldmatrix")
+    status = desk.hover(figure, 6, 5, 8, 8)  # PTX: thread ⌊lane / 4⌋ holds a row, two columns each
+    expect(status).to_have_attribute("data-thread", str(6 * 4 + 5 // 2))
+
+
 def test_a_wrong_answer_is_told_below_the_cell(desk):
     page = desk.page
     notebook = desk.open("07_row_sum")
@@ -87,6 +103,8 @@ def test_a_wrong_answer_is_told_below_the_cell(desk):
     expect(report).to_have_attribute("data-passed", "false", timeout=CHECK_MS)
     row = desk.row("07_row_sum")
     expect(row).to_have_attribute("data-state", "started")
+    expect(report).to_be_in_viewport()
+    expect(page.locator(".jp-Notebook:visible .jp-Cell.jp-mod-active")).to_contain_text("@tilelang.jit")
     desk.shot("lab-wrong-light")
 
 

@@ -74,6 +74,7 @@ export class Checker {
     if ((await kernel.info).language_info.name !== 'python') {
       throw new CannotCheck('notPython');
     }
+    show(notebook, cell);
     if (!(await this.run(panel, this.before(notebook, cell, kernel, puzzle).concat(cell)))) {
       return null;
     }
@@ -124,6 +125,7 @@ export class Checker {
       }
     };
     await future.done;
+    cell.outputArea.node.lastElementChild?.scrollIntoView({ block: 'nearest', behavior: 'smooth' });
     return verdict;
   }
 }
@@ -149,6 +151,16 @@ function target(notebook: Notebook, puzzle: string | null): CodeCell | null {
     return isCode(active) ? active : null;
   }
   return notebook.widgets.find((c): c is CodeCell => isCode(c) && solves(c)) ?? (isCode(active) ? active : null);
+}
+
+/** Make a cell the active one and bring it into sight: Check may be pressed far from it. */
+function show(notebook: Notebook, cell: Cell): void {
+  if (notebook.activeCell !== cell) {
+    const index = notebook.widgets.indexOf(cell);
+    notebook.deselectAll();
+    notebook.activeCellIndex = index;
+    void notebook.scrollToItem(index, 'smart');
+  }
 }
 
 function solves(cell: Cell): boolean {
