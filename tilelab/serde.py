@@ -13,9 +13,11 @@ import hashlib
 import io
 import json
 import math
+import struct
 import types
 import typing
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -34,6 +36,12 @@ VERSION = 1
 MAX_BYTES = 1 << 30
 MAX_NODES = 2_000_000
 _MEMBER = "record"
+
+#: What reading a stranger's bytes may raise.
+_HOSTILE = (
+    ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, MemoryError, OverflowError, OSError, EOFError,
+    zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, struct.error,
+)  # fmt: skip
 
 #: Class name → class: every record that can be saved.
 RECORDS: dict[str, type] = {}
@@ -86,18 +94,7 @@ def loads(data: bytes | str, kind: type[R]) -> R:
         raise
     except TileLabError as error:
         raise InputError(error.message) from None
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-        OverflowError,
-        OSError,
-        EOFError,
-    ) as error:
+    except _HOSTILE as error:
         raise InputError(f"this is not a {kind.__name__} of TileLab: {str(error)[:200] or type(error).__name__}") from None
     if not isinstance(record, kind):
         raise InputError(f"this is a {type(record).__name__}, not a {kind.__name__}")

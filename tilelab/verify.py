@@ -43,6 +43,8 @@ class _Checker:
         self.nodes = 0
         self.defined: set[ir.Var] = set()
         self.buffers: set[ir.Buffer] = set()
+        self.scopes_left = 0
+        self.checked: dict[int, int] = {}  # expression, by identity → scopes left when it was checked: shared parts once
 
     # ----------------------------------------------------------------------------------------------- programs
     def program(self, p: ir.Program) -> None:
@@ -110,7 +112,16 @@ class _Checker:
             self.count()
             if host and self.closed and self.level == "tile" and not isinstance(s, _HOST) and not _is_assume(s):
                 self.bad(f"the statement {type(s).__name__} outside T.Kernel, where it runs on the host")
+            before = set(self.defined)
             _STATEMENTS[type(s)](self, s, host, depth + 1)
+            if not isinstance(s, ir.Bind | ir.Alloc):
+                self.leave(before)
+        self.leave(scope)
+
+    def leave(self, scope: set[ir.Var]) -> None:
+        """Forget what was bound since ``scope`` was noted."""
+        if len(scope) != len(self.defined):
+            self.scopes_left += 1
         self.defined = scope
 
     def bind(self, s: ir.Bind, host: bool, depth: int) -> None:
@@ -212,6 +223,9 @@ class _Checker:
                 if e not in self.defined:
                     self.bad(f"the variable {e.name!r} where it has no value")
                 continue
+            if self.checked.get(id(e)) == self.scopes_left:
+                continue
+            self.checked[id(e)] = self.scopes_left
             if type(e) not in _EXPRESSIONS:
                 self.bad(f"an expression of type {type(e).__name__}")
             if depth > MAX_DEPTH * 5:
@@ -222,9 +236,10 @@ class _Checker:
             _EXPRESSIONS[type(e)](self, e)
             if isinstance(e, ir.LetExpr):
                 self.expr(e.value)
+                before = set(self.defined)
                 self.define(e.var)
                 self.expr(e.body)
-                self.defined.discard(e.var)
+                self.leave(before)
                 continue
             stack.extend((c, depth + 1) for c in ir.children(e))
 
@@ -367,7 +382,7 @@ class _Checker:
         self.defined |= {*m.params, *((m.replicate,) if m.replicate is not None else ())}
         for e in (*m.shape, *m.index, *((m.thread,) if m.thread is not None else ())):
             self.expr(e)
-        self.defined = before
+        self.leave(before)
 
     # ------------------------------------------------------------------------------------------------- helpers
     def define(self, v: Any) -> None:

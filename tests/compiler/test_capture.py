@@ -286,6 +286,6 @@ def test_unknown_statements_are_refused_by_name():
     class Strange:
         pass
 
-    with pytest.raises(KernelRefused, match="TL703.*the statement Strange") as caught:
+    with pytest.raises(KernelRefused, match=r"TL703.*the statement Strange") as caught:
         TileReader().body(Strange())
     assert caught.value.finding.code == "TL703"

@@ -1,8 +1,8 @@
 """TileLang's errors in plain words: code, operation, line, shapes, remedy."""
 
+import pytest
 import tilelang  # noqa: F401
 import tilelang.language as T
-import pytest
 
 import tilelab
 from tilelab.errors import InputError

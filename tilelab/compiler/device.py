@@ -28,19 +28,13 @@ def read_device(device: Any, host: Any, tile: ir.Program) -> ir.Program:
     order = [n for n in _called(host, functions) if n in functions] or list(functions)
     params, names = _params(reader, functions, tile)
     body: list[ir.Stmt] = []
-    defined = {id(v) for v in names.values()}
-    launches = [reader.kernel(name, functions[name], names) for name in order]
-    descriptors = _descriptors(reader, host, names)
-    known = {s.var for s in descriptors if isinstance(s, ir.Bind)}
-    for launch in launches:
-        for v in launch.attrs["params"]:  # type: ignore[union-attr]
-            if v in known or id(v) in defined or not isinstance(v, ir.Var):
-                continue
-            defined.add(id(v))
-            if v.pointee and v.name not in names:
+    for name in order:
+        for v in map(reader.var, functions[name].params):
+            if v.pointee and v.scope != "grid_constant" and v.name not in names:
                 names[v.name] = v
                 body.append(_workspace(v, tile))
-    body.extend(descriptors)
+    launches = [reader.kernel(name, functions[name], names) for name in order]
+    body.extend(_descriptors(reader, host, names))
     body.extend(launches)
     done = tuple(body)
     return ir.Program(
