@@ -37,6 +37,7 @@ def show(chromium, tmp_path):
 
 def point(page, panel, row, column, rows, columns, *, click=False):
     canvas = page.locator(f'[data-panel="{panel}"] .tl-over')
+    canvas.scroll_into_view_if_needed()
     left = {"threads": 58, "registers": 38}.get(panel, GRID_LEFT)
     box = canvas.bounding_box()
     x = box["x"] + left + (column + 0.5) * (box["width"] - left - 1) / columns
@@ -99,7 +100,7 @@ def test_shared_memory_before_and_after_the_swizzle(show):
     expect(status).to_have_attribute("data-address", str(one.addresses()[9, 20]))
     expect(status).to_have_attribute("data-bank", str(one.banks()[9, 20]))
     expect(status).to_have_attribute("data-bank-before", "10")
-    assert page.locator("td", has_text="ldmatrix").locator("xpath=..").inner_text().split() [-3:] == ["8", "1", "1"]
+    assert page.locator("td", has_text="ldmatrix").locator("xpath=..").inner_text().split()[-3:] == ["8", "1", "1"]
     status = point(page, "memory", 3, 17, 64, 32)
     expect(status).to_have_attribute("data-word", str(3 * 32 + 17))
     expect(status).to_have_attribute("data-bank", "17")
