@@ -13,7 +13,7 @@ from tilelab.grader.compare import number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was checked: a hidden case, the lowering, cleanliness, …"""
+    """One thing that was checked: a hidden case, the lowering, and so on."""
 
     name: str
     passed: bool
@@ -50,7 +50,8 @@ class WrongElement:
         """One sentence."""
         at = ", ".join(map(str, self.index))
         where = f", block {self.block}" if self.block else ""
-        where += f", {self.file}:{self.line}" if self.file and self.line else ""
+        if self.file and self.line:  # a cell has no name that a reader would know
+            where += f", line {self.line} of the cell" if "ipykernel_" in self.file else f", {self.file}:{self.line}"
         return f"{self.output}[{at}]: expected {number(self.expected)}, got {number(self.got)}{where}; {self.wrong} of {self.total} elements are wrong"
 
 
@@ -144,7 +145,9 @@ class Report:
             "</ul>",
         ]
         if self.first_wrong:
-            parts.append(f'<p class="tl-wrong">First wrong element ({escape(self.first_wrong.case)}): <code>{escape(str(self.first_wrong))}</code></p>')
+            parts.append(
+                f'<p class="tl-wrong">First wrong element ({escape(self.first_wrong.case)}): <code>{escape(str(self.first_wrong))}</code></p>'
+            )
         if self.heat:
             parts.append(_heat(self.heat))
         if self.findings:
@@ -207,6 +210,10 @@ _STYLE = (
     ".tl-report.tl-almost{border-color:#d9a400}.tl-report.tl-failed{border-color:#d9534f}.tl-report .tl-head{font-size:1.15em}"
     ".tl-report .tl-score{float:right}.tl-report .tl-bar{height:.4em;background:#8884;border-radius:.2em}"
     ".tl-report .tl-bar i{display:block;height:100%;background:#2e8b57;border-radius:.2em}.tl-report ul{padding-left:.2em;list-style:none}"
-    ".tl-report .ok span{color:#2e8b57}.tl-report .no span{color:#d9534f}.tl-report td,.tl-report th{text-align:left;padding:.1em .8em .1em 0}"
+    ".tl-report .ok span{color:#2e8b57}.tl-report .no span{color:#d9534f}"
+    # Thrice, to outweigh what notebooks say of tables: right-aligned columns of equal width.
+    ".tl-report.tl-report.tl-report table{table-layout:auto;margin:.4em 0}.tl-report.tl-report.tl-report tr{background:none}"
+    ".tl-report.tl-report.tl-report :is(td,th){text-align:left;vertical-align:top;padding:.1em 1em .1em 0;max-width:none}"
+    ".tl-report.tl-report.tl-report :is(td,th):first-child{white-space:nowrap}.tl-report.tl-report.tl-report :is(td,th):nth-child(2){overflow-wrap:normal}"
     ".tl-report .tl-basis{opacity:.7;font-size:.9em}</style>"
 )
