@@ -22,7 +22,7 @@ Box = tuple[list[int], list[tuple[int, int, int]]]
 class Access:
     """A read or write of ``buffer`` at ``indices`` in one place of the program."""
 
-    __slots__ = ("axes", "buffer", "ctx", "dims", "free", "identity", "indices", "lanes", "loc", "rank", "slot", "stored", "watched", "what")
+    __slots__ = ("atomic", "axes", "buffer", "ctx", "dims", "free", "identity", "indices", "lanes", "loc", "rank", "slot", "stored", "watched", "what")
 
     def __init__(self, buffer: ir.Buffer, slot: int, lanes: int, indices: tuple[Ex, ...], ctx: Context, what: str, stored: bool) -> None:
         self.buffer, self.slot, self.lanes, self.indices, self.ctx, self.what = buffer, slot, lanes, indices, ctx, what
@@ -32,6 +32,7 @@ class Access:
         used = {a for i in indices for a in i.axes}
         self.axes = frozenset(used | set(range(lanes)))
         self.free = tuple(a for a in range(lanes, ctx.rank) if a not in used)
+        self.atomic = False  # done by one indivisible operation
         self.watched = False  # a parallel space must see it to find races
         self.identity = self._is_identity()
 
@@ -95,7 +96,10 @@ class Access:
 
     def init_of(self, fr: Frame, box: Box, buf: Buf) -> Value:
         """The view of the buffer's initialised bits, which must be an array."""
-        return self.view(fr, box, buf.init, 0, buf.init.strides, buf.lsize, np.bool_)
+        init = buf.init
+        if not init.flags.c_contiguous:  # a view of other bits: look from its own memory
+            return np.lib.stride_tricks.as_strided(*_strided(self, fr, box, buf))
+        return self.view(fr, box, init, 0, init.strides, buf.lsize, np.bool_)
 
     # --------------------------------------------------------------------------------------------------- reading
     def read(self, fr: Frame) -> Value:
@@ -103,12 +107,14 @@ class Access:
         buf: Buf = fr.mem[self.slot]
         if buf.root is None:
             buf.full()
+        if buf.base is not None:
+            buf.pull()
         box = self.box(fr, buf.shape)
         if fr.run.checks:
             if self.watched and fr.nest is not None:
                 fr.nest.read(self, fr, buf)
             if buf.partition is not None:
-                buf.partition.note(self, fr, box, buf, "read")
+                buf.partition.note(self, fr, box, buf, "atomic_load" if self.atomic else "read")
             if buf.init is not True and buf.track:
                 self.check_init(fr, buf, box)
         if box is None:
@@ -148,7 +154,7 @@ class Access:
             if aff is not None:
                 lo, hi = aff_range(aff, fr)
                 x = aff_values(aff, fr, rank)
-                inside = 0 <= lo and hi < n
+                inside = lo >= 0 and hi < n
             else:
                 x = ex.fn(fr)
                 inside = False
@@ -191,15 +197,24 @@ class Access:
         """Store ``value`` (over the lanes) where the mask holds. ``source``: the access that ``value`` is a view of."""
         buf: Buf = fr.mem[self.slot]
         mask = fr.mask
-        run = fr.run
         buf.written = True
+        fr.run.version += 1
+        if buf.base is not None:
+            buf.pull()
+            self._write(fr, buf, value, mask, None)
+            buf.push()
+            return
+        self._write(fr, buf, value, mask, source)
+
+    def _write(self, fr: Frame, buf: Buf, value: Value, mask: Value, source: Access | None) -> None:
+        run = fr.run
         box = self.box(fr, buf.shape)
         if run.checks:
             if self.watched and fr.nest is not None:
                 fr.nest.write(self, fr, buf, value)
             if buf.partition is not None:
-                buf.partition.note(self, fr, box, buf, "write", value)
-        if mask is None and self.identity and box is not None and not buf.is_global and self._replace(fr, buf, value, source):
+                buf.partition.note(self, fr, box, buf, "atomic" if self.atomic else "write", value)
+        if mask is None and self.identity and box is not None and not buf.is_global and not buf.pinned and self._replace(fr, buf, value, source):
             return
         value, mask = self.settle(fr, buf, value, mask)
         if box is None or not self._apart(fr, box):
@@ -218,7 +233,7 @@ class Access:
                 done[...] = True
             else:
                 np.copyto(done, True, where=mask)
-            if not buf.is_global and buf.init.all():
+            if not buf.is_global and not buf.pinned and buf.init.all():
                 buf.init = True
 
     def _replace(self, fr: Frame, buf: Buf, value: Value, source: Access | None) -> bool:
@@ -312,6 +327,15 @@ class Access:
                 need[a] = fr.size[a]
         buf.writable(tuple(need))
 
+    def forget(self, fr: Frame) -> None:
+        """Mark what this writes as uninitialised: something asynchronous will write it later."""
+        buf: Buf = fr.mem[self.slot]
+        box = self.box(fr, buf.shape)
+        if box is not None and fr.run.checks and buf.init is not None:
+            self._ready(fr, buf, 0, None, box)
+            buf.init_array()
+            self.init_of(fr, box, buf)[...] = False
+
     def scatter(self, fr: Frame, buf: Buf, value: Value, mask: Value) -> None:
         """Write element by element, skipping lanes outside."""
         index, valid = self.positions(fr, buf)
@@ -349,6 +373,21 @@ def pick(x: Value, lane: tuple[int, ...]) -> Any:
     if not isinstance(x, np.ndarray) or x.ndim == 0:
         return x.item() if isinstance(x, np.generic | np.ndarray) else x
     return x[tuple(min(i, n - 1) for i, n in zip(lane, x.shape, strict=False))].item()
+
+
+def _strided(acc: Access, fr: Frame, box: Box, buf: Buf) -> tuple[Value, Any, Any]:
+    """Arguments of ``as_strided`` for the lanes of ``box`` in initialised bits that are a view themselves."""
+    init = buf.init
+    sizes, steps = [1] * acc.rank, [0] * acc.rank
+    for a in range(acc.lanes):
+        if buf.lsize[a] > 1:
+            sizes[a], steps[a] = buf.lsize[a], init.strides[a]
+    bases, terms = box
+    for axis, d, step in terms:
+        sizes[axis] = fr.size[axis]
+        steps[axis] += step * init.strides[acc.lanes + d]
+    start = init[(slice(0, 1),) * acc.lanes + tuple(slice(b, b + 1) for b in bases)]
+    return start, sizes, steps
 
 
 def _root_of(view: Value) -> tuple[Any, int]:

@@ -139,6 +139,13 @@ def uninitialised(acc: Any, fr: Frame, buf: Buf, bad: Value) -> None:
     index = acc.at(fr, lane)
     count = int(np.count_nonzero(bad))
     word = scope_word(buf.scope)
+    if buf.flying:
+        fr.run.findings.add(
+            key, "TL204", f"{acc.what or 'this statement'} reads {element(buf.name, index)} while an asynchronous copy into {buf.name} is still under way.",
+            acc.loc, fix="wait first: T.mbarrier_wait_parity on the barrier of the copy, or T.ptx_wait_group",
+            evidence={"buffer": buf.name, "scope": buf.scope, "index": index, "elements": count}, **where(acc, fr, lane),
+        )  # fmt: skip
+        return
     whole = buf.init is None
     message = (
         f"{acc.what or 'this statement'} reads {element(buf.name, index)} before anything was written there: "

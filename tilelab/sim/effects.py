@@ -37,20 +37,6 @@ def loop_break(comp: Any, call: ir.Call, ctx: Context) -> Op:
     return Op(run)
 
 
-def barrier(comp: Any, call: ir.Call, ctx: Context) -> Op:
-    """``T.sync_threads``: orders what came before; every thread of the block must reach it (TL203)."""
-    place = Place(ctx)
-    threads = ctx.grid.thread_axes
-
-    def run(fr: Frame) -> None:
-        if fr.nest is not None:
-            fr.nest.barrier()
-        if fr.mask is not None and threads and fr.run.checks:
-            divergent(place, fr, threads)
-
-    return Op(run)
-
-
 def divergent(place: Place, fr: Frame, threads: tuple[int, ...]) -> None:
     """Report a barrier that only some threads of a block reach."""
     ctx = place.ctx
@@ -114,13 +100,12 @@ def device_assert(comp: Any, call: ir.Call, ctx: Context) -> Op:
 for _name in (
     "tl.annotate_producer_reg_dealloc", "tl.annotate_consumer_reg_alloc", "tl.no_set_max_nreg", "tl.set_max_nreg", "tl.fence_proxy_async",
     "tl.tma_store_arrive", "tl.tma_store_wait", "tl.warpgroup_arrive", "tl.warpgroup_commit_batch", "tl.warpgroup_wait", "tl.wait_wgmma",
-    "tl.warpgroup_fence_operand", "tl.pdl_sync", "tl.pdl_trigger", "tl.ptx_fence_barrier_init", "tirx.ptx_commit_group", "tirx.ptx_wait_group",
-    "tl.ptx_commit_group", "tl.ptx_wait_group", "tl.tcgen05_before_thread_sync", "tl.tcgen05_after_thread_sync", "tl.deallocate_tmem",
+    "tl.warpgroup_fence_operand", "tl.pdl_sync", "tl.pdl_trigger", "tl.ptx_fence_barrier_init", "tirx.ptx_commit_group",
+    "tl.ptx_commit_group", "tl.tcgen05_before_thread_sync", "tl.tcgen05_after_thread_sync", "tl.deallocate_tmem",
     "tirx.assume", "tl.assume", "tirx.ptx_fence_barrier_init", "tl.cluster_arrive_relaxed", "tl.cluster_arrive", "tl.cluster_wait", "tl.cluster_sync",
 ):  # fmt: skip
     EFFECTS[_name] = hint
 EFFECTS["tl.loop_break"] = loop_break
-EFFECTS["tirx.tvm_storage_sync"] = barrier
 EFFECTS["tl.sync_warp"] = warp_barrier
 EFFECTS["tl.device_assert"] = device_assert
 EFFECTS["tl.device_assert_with_msg"] = device_assert

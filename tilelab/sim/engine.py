@@ -10,18 +10,21 @@ import numpy as np
 from tilelab import ir
 from tilelab.errors import InputError
 from tilelab.finding import Finding, finding
+from tilelab.layout import Layout
 from tilelab.sim import dtypes
 from tilelab.sim.checks import Findings
 from tilelab.sim.kernel import Compiler, Launch
 from tilelab.sim.lanes import Frame, Stop, Unsupported
 from tilelab.sim.memory import Buf
-from tilelab.sim.races import NeedShadow, Partition, Shadow
+from tilelab.sim.ownership import settle
+from tilelab.sim.races import NeedShadow, Order, Partition, Shadow
+from tilelab.sim.sync import Named
 from tilelab.trace import PrintRecord, SimParams, Trace
 
 _BY_ID: dict[int, tuple[ir.Program, Any]] = {}
 
 
-def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams | None = None) -> Trace:
+def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams | None = None, *, layouts: Mapping[str, Layout] | None = None) -> Trace:
     """Run a tile-level Program.
 
     Args:
@@ -30,6 +33,7 @@ def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams |
             scalars; None or missing means uninitialised (or, for outputs, allocated). Sizes that the shapes of the
             inputs do not tell are given by their own names. Nothing here is changed.
         params: How to simulate.
+        layouts: Inferred layouts by buffer name, where known: they tell who owns the elements of fragments.
 
     Returns:
         The Trace. Where something in the program is not simulated yet, it has a TL703 finding and no outputs.
@@ -46,7 +50,7 @@ def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams |
         return Trace(outputs={}, findings=(e.finding,))
     shadowed: set[str] = set()
     while True:
-        run = Run(program, compiled, params, frozenset(shadowed))
+        run = Run(program, compiled, params, frozenset(shadowed), layouts or {})
         try:
             with np.errstate(all="ignore"):
                 return run.go(inputs)
@@ -87,7 +91,8 @@ def _not_yet(e: Unsupported) -> Finding:
 class Run:
     """One run of a compiled program: its memory, its findings, its records."""
 
-    def __init__(self, program: ir.Program, compiled: Compiler, params: SimParams, shadowed: frozenset[str]) -> None:
+    def __init__(self, program: ir.Program, compiled: Compiler, params: SimParams, shadowed: frozenset[str], layouts: Mapping[str, Layout]) -> None:
+        self.layouts = layouts
         self.program, self.compiled, self.params, self.shadowed = program, compiled, params, shadowed
         self.checks = params.checks
         self.findings = Findings(params.max_findings)
@@ -97,6 +102,10 @@ class Run:
         self.flops = 0
         self.launches = 0
         self.block_axes = 0
+        self.version = 0  # grows with every change that somebody may be waiting for
+        self.grid_barrier = Named()
+        self.grid_blocks = 1
+        self.grid_seen = 0
         self.budget = params.max_steps
         self.safe = compiled.safe
         self._racing: list[Buf] = []
@@ -112,7 +121,9 @@ class Run:
             return Trace(outputs={}, findings=findings)
         if self.checks:
             for item in comp.static:
-                item = dict(item)
+                item = dict(settle(item, self.layouts) or {}) if item["code"] == "TL401" else dict(item)
+                if not item:
+                    continue
                 self.findings.report(item.pop("key"), item.pop("code"), item.pop("message"), item.pop("loc"), **item)
         stopped: tuple[Finding, ...] = ()
         try:
@@ -186,6 +197,9 @@ class Run:
                 buf.strides = buf.root.strides
                 buf.init, buf.own = True, True
             host.mem[slot] = buf
+            if p.buffer.data in comp.aliased:
+                buf.pin(())
+                comp.make_views(host, slot)
 
     def _set(self, host: Frame, v: ir.Var, value: int) -> None:
         slot = _slot_of_var(self.compiled, v)
@@ -232,7 +246,8 @@ class Run:
             is_output = i in self.program.outputs
             if is_output and complete and self.checks and buf.init is not True:
                 self._not_written(p, buf)
-            if buf.written or is_output:
+            views = [host.mem[own] for own, *_ in self.compiled.views_of.get(slot, ())]
+            if buf.written or is_output or any(v is not None and v.written for v in views):
                 out = dtypes.store(np.ascontiguousarray(buf.full()), p.buffer.dtype)
                 if buf.root is out or out.base is not None:
                     out = out.copy()
@@ -265,25 +280,35 @@ class Run:
         """Start watching the global buffers that blocks share."""
         self.launches += 1
         self.block_axes = len(shape)
+        self.grid_barrier, self.grid_seen = Named(), 0
+        self.grid_blocks = int(np.prod(shape, dtype=np.int64))
         self._racing = []
         if not self.checks or all(n == 1 for n in shape):
             return
-        for slot in launch.shared:
+        order = Order(self.grid_blocks)
+        views = [own for slot in launch.shared for own, *_ in self.compiled.views_of.get(slot, ())]
+        for slot in (*launch.shared, *views):
             buf = host.mem[slot]
             if buf is None:
                 continue
-            buf.partition = Shadow(buf.shape, shape) if buf.name in self.shadowed else Partition(shape)
+            buf.partition = Shadow(buf.shape, shape, order) if buf.name in self.shadowed else Partition(shape)
             self._racing.append(buf)
 
     def end_launch(self, launch: Launch, host: Frame, shape: tuple[int, ...]) -> None:
         """Look at how the blocks divided the buffers."""
         need = set()
         for buf in self._racing:
-            if isinstance(buf.partition, Partition) and not buf.partition.proven():
+            if buf.partition is not None and isinstance(buf.partition, Partition) and not buf.partition.proven():
                 need.add(buf.name)
             buf.partition = None
         if need:
             raise NeedShadow(need)
+
+    def order_all(self) -> None:
+        """Everything that any block did so far is ordered before what follows."""
+        for buf in self._racing:
+            if isinstance(buf.partition, Shadow):
+                buf.partition.reset()
 
     def alloc_global(self, fr: Frame, slot: int, buffer: ir.Buffer, shape: tuple[int, ...]) -> None:
         """Scratch in global memory."""
@@ -291,6 +316,9 @@ class Run:
         buf.fill_with(_poison_of(buffer.dtype), initialised=False)
         buf.writable(None)
         fr.mem[slot] = buf
+        if buffer.data in self.compiled.aliased:
+            buf.pin(())
+            self.compiled.make_views(fr, slot)
 
     def safe_value(self, buffer: ir.Buffer) -> Any:
         """What masked reads of ``buffer`` give."""

@@ -13,7 +13,20 @@ from tilelab.sim import arith, dtypes, intrinsics
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import (
-    Aff, Ex, Frame, Unsupported, Value, aff_add, aff_divide, aff_range, aff_scale, aff_values, both, every, expand, some,
+    Aff,
+    Ex,
+    Frame,
+    Unsupported,
+    Value,
+    aff_add,
+    aff_divide,
+    aff_range,
+    aff_scale,
+    aff_values,
+    both,
+    every,
+    expand,
+    some,
 )  # fmt: skip
 
 #: Operation → maker of calls that are more than a function of their operands (atomics, shuffles, …); filled by modules.

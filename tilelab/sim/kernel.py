@@ -10,14 +10,16 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.finding import finding
-from tilelab.sim import dtypes, effects, stmt, threads, waste
+from tilelab.ops import SPELLING
+from tilelab.sim import dtypes, effects, ownership, stmt, sync, threads, waste
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context, Grid
-from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, value_of
-from tilelab.sim.memory import Buf
+from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, both, value_of
+from tilelab.sim.memory import Buf, view_of
 from tilelab.sim.races import Partition, Shadow
 from tilelab.sim.stmt import Op, StmtCompiler
 from tilelab.sim.taint import Taint, is_local, stored_buffers
+from tilelab.sim.tileops import TABLE
 
 #: Bytes of live values that a chunk of blocks aims at: about the size of a cache.
 CHUNK_BYTES = 16 << 20
@@ -44,6 +46,12 @@ class Compiler(StmtCompiler):
         self.live: list[tuple[Any, int]] = []  # (extents of a buffer or space, bytes an element), for the size of a chunk
         self.findings: list[Any] = []
         self.launches = 0
+        self.block_uniform = True  # where something waits, control flow is the same in all blocks
+        self.between_blocks = False  # blocks wait for each other
+        self.barriers: dict[ir.Var, tuple[int, ...]] = {}  # data pointer → arrivals of each mbarrier
+        self.views: dict[ir.Buffer, int] = {}  # another shape or dtype of known storage → its slot
+        self.views_of: dict[int, list[Any]] = {}
+        self.aliased = _aliased(program)
         self.reducers: dict[ir.Var, str] = {}  # data pointer → operation
         self.in_place: set[ir.Var] = set()  # reducers of the older form, updated by plain assignments
         self.safe: dict[ir.Var, Any] = {}  # data pointer → what masked reads give
@@ -70,12 +78,26 @@ class Compiler(StmtCompiler):
         slot = self.buffers[buffer.data]
         first = self.specs[slot]
         if first is not buffer and not _same_shape(first, buffer):
-            return self.alias(first, buffer, ctx)
+            return self.alias(slot, buffer, ctx)
         return slot
 
-    def alias(self, first: ir.Buffer, buffer: ir.Buffer, ctx: Context) -> int:
-        """A second view of the storage of ``first``."""
-        raise Unsupported(f"{buffer.name}, a view of {first.name} with another shape or dtype", ctx.loc)
+    def alias(self, slot: int, buffer: ir.Buffer, ctx: Context) -> int:
+        """A second view of the storage in ``slot``: its own slot, made whenever that storage is."""
+        if buffer not in self.views:
+            own = self.views[buffer] = len(self.specs)
+            self.specs.append(buffer)
+            shape = self.exprs(buffer.shape, ctx)
+            strides = self.exprs(buffer.strides, ctx)
+            offset = self.expr(buffer.elem_offset, ctx) if buffer.elem_offset is not None else None
+            self.views_of.setdefault(slot, []).append((own, buffer, shape, strides, offset))
+        return self.views[buffer]
+
+    def make_views(self, fr: Frame, slot: int) -> None:
+        """Make the views of the storage that has just been made."""
+        for own, buffer, shape, strides, offset in self.views_of.get(slot, ()):
+            sizes = tuple(int(e.fn(fr)) for e in shape)
+            steps = tuple(int(e.fn(fr)) for e in strides) or None
+            fr.mem[own] = view_of(fr.mem[slot], buffer, sizes, steps, int(offset.fn(fr)) if offset is not None else 0)
 
     def lanes_of(self, buffer: ir.Buffer, ctx: Context) -> int:
         """How many lane axes the storage of ``buffer`` has here."""
@@ -93,6 +115,10 @@ class Compiler(StmtCompiler):
         if ctx.host and buffer.scope != "global":
             raise Unsupported(f"{buffer.name} outside a kernel", ctx.loc)
         acc = Access(buffer, slot, self.lanes_of(buffer, ctx), indices, ctx, what, buffer.data in self.stored)
+        if kind == "read" and not what:
+            found = ownership.read_by_all(buffer, ctx)
+            if found is not None:
+                self.static.append(found)
         if ctx.nest is not None and kind in ("read", "write") and not is_local(buffer):
             ctx.nest.accesses.append((acc, kind))
         if buffer.scope == "global":
@@ -115,6 +141,8 @@ class Compiler(StmtCompiler):
                 self.reducers[data] = str(dict(_items(about)).get("op", "sum"))
                 if key == "reducer_info":
                     self.in_place.add(data)
+        for data, counts in _items(attrs.get("barrier_init")):
+            self.barriers[data] = tuple(int(n.value if isinstance(n, ir.Const) else n) for n in counts)
         for data, value in _items(attrs.get("safe_value_map")):
             self.safe[data] = value.value if isinstance(value, ir.Const) else value
 
@@ -125,6 +153,8 @@ class Compiler(StmtCompiler):
     def allocate(self, buffer: ir.Buffer, ctx: Context, attrs: Any) -> Op:
         """Fresh, uninitialised storage for ``buffer``, each time this is reached."""
         slot = self.slot_of(buffer, ctx)
+        if buffer.scope.endswith("barrier"):
+            return self._barriers(buffer, slot, ctx)
         shape = self.exprs(buffer.shape, ctx)
         lanes = self.lanes_of(buffer, ctx)
         fns = tuple(e.fn for e in shape)
@@ -137,6 +167,24 @@ class Compiler(StmtCompiler):
 
         def run(fr: Frame) -> None:
             fr.mem[slot] = Buf(buffer.name, buffer.dtype, buffer.scope, known or tuple(int(f(fr)) for f in fns), lanes, buffer.loc)
+
+        if buffer.data not in self.aliased:
+            return Op(run)
+
+        def pinned(fr: Frame) -> None:
+            run(fr)
+            fr.mem[slot].pin(tuple(fr.size[:lanes]))
+            self.make_views(fr, slot)
+
+        return Op(pinned)
+
+    def _barriers(self, buffer: ir.Buffer, slot: int, ctx: Context) -> Op:
+        counts = self.barriers.get(buffer.data)
+        if counts is None:
+            raise Unsupported(f"the barrier {buffer.name}, whose arrival count is not known", ctx.loc)
+
+        def run(fr: Frame) -> None:
+            fr.mem[slot] = sync.Barriers(buffer.name, counts)
 
         return Op(run)
 
@@ -158,6 +206,7 @@ class Compiler(StmtCompiler):
         inner = Context(grid=grid, rank=grid.rank, loc=s.loc)
         self._axis_vars(s.block_vars, grid.block_axis, inner)
         self._axis_vars(s.thread_vars, grid.thread_axis, inner)
+        self.block_uniform, self.between_blocks = True, False
         outer_edges, outer_live = self.edges, self.live
         self.edges, self.live = [], []
         try:
@@ -169,6 +218,8 @@ class Compiler(StmtCompiler):
         stored = stored_buffers(s.body)
         shared = tuple(slot for data, slot in self.buffers.items() if data in stored and self.specs[slot].scope == "global")
         launch = Launch(self, s, grid, tuple(grid_ex), op, edges, live, shared)
+        launch.single = op.gen is not None and (self.between_blocks or not self.block_uniform)
+        launch.between = self.between_blocks
         self.taint = None
         return Op(launch.run)
 
@@ -184,11 +235,7 @@ class Compiler(StmtCompiler):
 
     # ----------------------------------------------------------------------------------------- hooks of statements
     def _tile(self, s: ir.Tile, ctx: Context) -> Op:
-        from tilelab.sim.tileops import TABLE
-
         if s.op not in TABLE:
-            from tilelab.ops import SPELLING
-
             raise Unsupported(SPELLING.get(s.op, f"T.{s.op}"), ctx.loc)
         return TABLE[s.op](self, s, ctx)
 
@@ -197,6 +244,56 @@ class Compiler(StmtCompiler):
         found = waste.repeated(s, ctx, self.taint)
         if found is not None:
             self.static.append(found)
+
+    def waits(self, body: ir.Body) -> bool:
+        """Whether anything in ``body`` may wait."""
+        return sync.waits(body)
+
+    def spins(self, s: ir.While) -> bool:
+        """Whether a while loop polls what others write."""
+        polls = sync.spins(s)
+        self.between_blocks |= polls
+        return polls
+
+    def spin(self, fr: Frame, s: ir.While, ctx: Context) -> Any:
+        """Wait until anything in memory has changed."""
+        run, seen = fr.run, fr.run.version
+        return sync.Wait(lambda: run.version != seen, lambda: "a value in memory that nobody changes any more", "spin", ctx, fr)
+
+    def uniform_or_not(self, ctx: Context, *conditions: Ex) -> None:
+        """Note whether blocks may go different ways around something that waits."""
+        self.block_uniform &= not any(a < len(ctx.grid.blocks) for c in conditions for a in c.axes)
+
+    def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op, varies: bool) -> Op:
+        """The sides of a branch in which something waits are roles, each a coroutine."""
+        self.uniform_or_not(ctx, cond)
+        fc = cond.fn
+
+        def side(op: Op, fr: Frame, mask: Any) -> sync.Waiting:
+            fr.mask = mask
+            if op.gen is not None:
+                yield from op.gen(fr)
+            else:
+                op.run(fr)
+
+        def gen(fr: Frame) -> sync.Waiting:
+            c = fc(fr)
+            if not isinstance(c, np.ndarray):
+                op = yes if c else no
+                if op.gen is not None:
+                    yield from op.gen(fr)
+                else:
+                    op.run(fr)
+                return
+            old = fr.mask
+            tasks = []
+            for op, on in ((yes, both(old, c)), (no, both(old, ~c))):
+                if (op.run is stmt.nothing and op.gen is None) or not on.any():
+                    continue
+                tasks.append(side(op, fr.fork(), None if old is None and on.all() else on))
+            yield from sync.together(tasks)
+
+        return Op(yes.run, gen)
 
     def _declare(self, s: ir.Declare, ctx: Context) -> Op:
         self.slot_of(s.buffer, ctx)
@@ -209,6 +306,8 @@ class Launch:
     def __init__(self, comp: Compiler, s: ir.Launch, grid: Grid, extents: tuple[Ex, ...], op: Op, edges: list[Edge], live: Any, shared: Any) -> None:
         self.comp, self.s, self.grid, self.extents, self.op = comp, s, grid, extents, op
         self.edges, self.live, self.shared = edges, live, shared
+        self.single = False  # one block at a time in a chunk
+        self.between = False  # all chunks at the same time
 
     def run(self, host: Frame) -> None:
         """Run all blocks."""
@@ -218,25 +317,25 @@ class Launch:
         if any(n <= 0 for n in sizes):
             return
         run.begin_launch(self, host, shape)
-        for chunk in self.chunks(host, shape):
-            fr = self.frame(host, chunk)
-            run.blocks += int(np.prod([hi - lo for lo, hi in chunk], dtype=np.int64))
-            self.start(fr)
-        run.end_launch(self, host, shape)
-
-    def start(self, fr: Frame) -> None:
-        """Run one chunk to its end."""
-        if self.op.gen is not None:
-            for _ in self.op.gen(fr):
-                pass
+        gen = self.op.gen
+        if gen is not None and self.between:
+            frames = [self.frame(host, chunk) for chunk in self.chunks(host, shape)]
+            sync.drive([gen(fr) for fr in frames])
         else:
-            self.op.run(fr)
+            for chunk in self.chunks(host, shape):
+                fr = self.frame(host, chunk)
+                if gen is not None:
+                    sync.drive([gen(fr)])
+                else:
+                    self.op.run(fr)
+        run.end_launch(self, host, shape)
 
     def frame(self, host: Frame, chunk: tuple[tuple[int, int], ...]) -> Frame:
         """The frame of a chunk of blocks."""
         fr = Frame(host.run, 0, 0, self.comp.max_rank)
         fr.v = list(host.v)
         fr.mem = list(host.mem)
+        host.run.blocks += int(np.prod([hi - lo for lo, hi in chunk], dtype=np.int64))
         for axis, (lo, hi) in enumerate(chunk):
             fr.start[axis], fr.size[axis] = lo, hi - lo
         nb = len(self.grid.blocks)
@@ -246,7 +345,7 @@ class Launch:
 
     def chunks(self, host: Frame, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, int], ...]]:
         """Ranges of block coordinates: cut where tails begin, then by live bytes."""
-        limit = max(1, CHUNK_BYTES // max(1, self.block_bytes(host)))
+        limit = 1 if self.single else max(1, CHUNK_BYTES // max(1, self.block_bytes(host)))
         cuts = [sorted({0, n, *self.tails(host, axis, n)}) for axis, n in enumerate(shape)]
         segments: list[tuple[tuple[int, int], ...]] = [()]
         for edges in cuts:
@@ -332,6 +431,18 @@ def _same_shape(a: ir.Buffer, b: ir.Buffer) -> bool:
     return all(x is y or (isinstance(x, ir.Const) and isinstance(y, ir.Const) and x.value == y.value) for x, y in zip(a.shape, b.shape, strict=True))
 
 
+def _aliased(program: ir.Program) -> set[ir.Var]:
+    """Data pointers that the program sees in more than one shape or dtype."""
+    seen: dict[ir.Var, ir.Buffer] = {p.buffer.data: p.buffer for p in program.params if p.buffer is not None}
+    out = set()
+    for n in ir.walk(program):
+        found = [n.buffer] if isinstance(n, ir.Load | ir.Store | ir.Region) else list(n.allocs) if isinstance(n, ir.Block) else []
+        for b in found:
+            if not _same_shape(seen.setdefault(b.data, b), b):
+                out.add(b.data)
+    return out
+
+
 def _items(m: Any) -> Any:
     return m.items if isinstance(m, ir.AttrMap) else ()
 
@@ -340,4 +451,4 @@ stmt.register(ir.Block, Compiler._block)
 stmt.register(ir.Launch, Compiler.launch)
 stmt.register(ir.Tile, Compiler._tile)
 stmt.register(ir.Declare, Compiler._declare)
-__all__ = ["Compiler", "effects", "threads", "Generator", "Launch", "Partition", "Shadow", "finding", "value_of"]
+__all__ = ["Compiler", "Generator", "Launch", "Partition", "Shadow", "effects", "finding", "threads", "value_of"]

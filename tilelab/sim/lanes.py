@@ -28,7 +28,7 @@ class Frame:
     ``size`` and ``start`` are by lane axis: how many coordinates the axis has now, and the first (blocks only).
     """
 
-    __slots__ = ("live", "mask", "mem", "nest", "run", "size", "start", "steps", "v")
+    __slots__ = ("live", "mask", "mem", "nest", "run", "size", "start", "sync", "v")
 
     def __init__(self, run: Any, slots: int, buffers: int, rank: int) -> None:
         self.run = run
@@ -39,13 +39,13 @@ class Frame:
         self.mask: Any = None
         self.live: Any = None  # lanes that have not left the enclosing loop by a break
         self.nest: Any = None  # the race check of the parallel space that is running
-        self.steps = 0
+        self.sync: dict[Any, Any] = {}  # barriers and copies in flight of the block
 
     def fork(self) -> Frame:
         """A frame for another role of the same blocks: same memory, its own variables and mask."""
         new = Frame(self.run, 0, 0, 0)
         new.v, new.mem, new.size, new.start = list(self.v), self.mem, list(self.size), list(self.start)
-        new.mask, new.live, new.nest = self.mask, self.live, self.nest
+        new.mask, new.live, new.nest, new.sync = self.mask, self.live, self.nest, self.sync
         return new
 
 

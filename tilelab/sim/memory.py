@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilelab import ir
 from tilelab.ir import SourceLoc
 from tilelab.sim import dtypes
 from tilelab.sim.lanes import Value
@@ -30,7 +31,7 @@ class Buf:
     """
 
     __slots__ = (
-        "atomics", "dtype", "fill", "init", "is_global", "lanes", "loc", "lsize", "name", "np", "offset", "own", "partition", "root",
+        "atomics", "base", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name", "np", "offset", "own", "partition", "pinned", "root",
         "scope", "shadow", "shape", "strides", "track", "written",
     )  # fmt: skip
 
@@ -43,6 +44,9 @@ class Buf:
         self.written = False
         self.atomics = False
         self.track = True
+        self.flying = 0  # asynchronous copies into it that have not landed
+        self.pinned = False  # other buffers look at the storage: it stays where it is, with all its lanes
+        self.base: Any = None  # the buffer of another dtype whose bits this one shows
         self.clear()
 
     def clear(self) -> None:
@@ -111,6 +115,67 @@ class Buf:
         self._grow_init()
         return self.init
 
+    def pin(self, lsize: tuple[int, ...]) -> None:
+        """Fix the storage in place, so that views of it stay true."""
+        self.full()
+        init = self.init
+        self.writable(lsize)
+        if self.init is not True:
+            self.init = np.zeros((*self.lsize, *self.shape), np.bool_) if init is None else self.init
+        self.pinned = True
+
+    # ---------------------------------------------------------------------------------------- views of other bits
+    def pull(self) -> None:
+        """Bring in what the base holds now, as our dtype."""
+        base = self.base
+        flat = np.ascontiguousarray(base.full()).reshape(*self.lsize, -1)
+        self.root[...] = dtypes.reinterpret(flat, base.dtype, self.dtype).reshape(self.root.shape)
+        if base.init is True:
+            self.init = True
+            return
+        bits = np.repeat(base.init.reshape(*self.lsize, -1), dtypes.bits(base.dtype), axis=-1)
+        self.init = bits.reshape(*self.lsize, -1, dtypes.bits(self.dtype)).all(axis=-1).reshape(self.root.shape)
+
+    def push(self) -> None:
+        """Give the base what we hold now."""
+        base = self.base
+        flat = self.root.reshape(*self.lsize, -1)
+        base.full()[...] = dtypes.reinterpret(flat, self.dtype, base.dtype).reshape(*base.lsize, *base.shape)
+        base.written = True
+        if self.init is True:
+            if base.init is not True:
+                base.init[...] = True
+            return
+        bits = np.repeat(self.init.reshape(*self.lsize, -1), dtypes.bits(self.dtype), axis=-1)
+        if base.init is not True:
+            base.init[...] = bits.reshape(*self.lsize, -1, dtypes.bits(base.dtype)).all(axis=-1).reshape(base.init.shape)
+
     def nbytes(self) -> int:
         """Bytes of one block's copy, in the carrier."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.np.itemsize
+
+
+def view_of(base: Buf, buffer: ir.Buffer, shape: tuple[int, ...], strides: tuple[int, ...] | None, offset: int) -> Buf:
+    """Another shape (and dtype) of the pinned storage of ``base``; ``strides`` and ``offset`` in elements."""
+    out = Buf(buffer.name, buffer.dtype, base.scope, shape, base.lanes, buffer.loc)
+    out.lsize, out.pinned, out.own = base.lsize, True, True
+    if dtypes.parse(base.dtype)[0] != dtypes.parse(buffer.dtype)[0]:
+        out.root = np.empty((*base.lsize, *shape), out.np)
+        out.strides = out.root.strides
+        out.base = base
+        out.pull()
+        return out
+    step = base.np.itemsize
+    out.root, out.offset = base.root, base.offset + offset * step
+    if strides is None:
+        strides = tuple(int(np.prod(shape[d + 1 :], dtype=np.int64)) for d in range(len(shape)))
+    out.strides = (*base.strides[: base.lanes], *(s * step for s in strides))
+    out.init = True if base.init is True else _bits_of(base, out, step)
+    out.partition = base.partition
+    return out
+
+
+def _bits_of(base: Buf, out: Buf, step: int) -> Any:
+    """The initialised bits of a view, sharing memory with those of its base."""
+    init = base.init
+    return np.ndarray((*out.lsize, *out.shape), np.bool_, init, out.offset // step, tuple(s // step for s in out.strides))

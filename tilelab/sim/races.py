@@ -81,20 +81,49 @@ class Partition:
         return all(a in told for a, n in enumerate(self.grid) if n > 1)
 
 
+class Order:
+    """Which blocks are known to come before which: an atomic that reads what another block's atomic left comes after it."""
+
+    def __init__(self, blocks: int) -> None:
+        self.known = [0] * blocks  # bit sets of blocks
+        self._left: dict[tuple[int, int], int] = {}
+
+    def meet(self, blocks: Value, slot: int, at: Value, *, acquire: bool, release: bool) -> None:
+        """Blocks touch elements ``at`` of the buffer in ``slot`` by atomics, in this order."""
+        last = None
+        for b, i in zip(blocks.tolist(), at.tolist(), strict=True):
+            if (b, i) == last:
+                continue
+            last = (b, i)
+            if acquire:
+                self.known[b] |= self._left.get((slot, i), 0)
+            if release:
+                self._left[slot, i] = self._left.get((slot, i), 0) | self.known[b] | 1 << b
+
+    def before(self, earlier: int, later: int) -> bool:
+        """Whether block ``earlier`` is known to come before block ``later`` (−2: several blocks)."""
+        known = self.known[later]
+        return bool(known >> earlier & 1) if earlier >= 0 else known | 1 << later == (1 << len(self.known)) - 1
+
+
 class Shadow:
     """Which block last wrote, read or atomically changed each element of a global buffer."""
 
-    def __init__(self, shape: tuple[int, ...], grid: tuple[int, ...]) -> None:
-        self.grid = grid
-        self.shape = shape
+    #: kind of access → (tables whose entries of other blocks conflict with it, the table that remembers it)
+    _RULES = {
+        "read": (("writer", "atomic"), "reader"),
+        "write": (("writer", "atomic", "reader", "polled"), "writer"),
+        "atomic": (("writer", "reader"), "atomic"),
+        "atomic_load": (("writer",), "polled"),
+    }
+
+    def __init__(self, shape: tuple[int, ...], grid: tuple[int, ...], order: Order) -> None:
+        self.grid, self.shape, self.order = grid, shape, order
         self.reset()
-        self.ordered: Any = None  # block → blocks known to come before it
 
     def reset(self) -> None:
         """Everything before is ordered before everything after."""
-        self.writer = np.full(self.shape, -1, np.int32)
-        self.reader = np.full(self.shape, -1, np.int32)
-        self.atomic = np.full(self.shape, -1, np.int32)
+        self.tables = {t: np.full(self.shape, -1, np.int32) for t in ("writer", "reader", "atomic", "polled")}
 
     def block_ids(self, fr: Frame, rank: int) -> Value:
         """The linear block number over the lanes."""
@@ -107,46 +136,43 @@ class Shadow:
 
     def note(self, acc: Any, fr: Frame, box: Any, buf: Buf, kind: str, value: Value = None) -> None:
         """Check one access and remember it."""
-        index, valid = acc.positions(fr, buf)
-        active = valid if fr.mask is None else fr.mask if valid is None else valid & fr.mask
-        me = self.block_ids(fr, acc.rank)
-        parts = [np.asarray(i) for i in index] + [me] + ([np.asarray(active)] if active is not None else [])
-        flat = np.broadcast_arrays(*(p.reshape((1,) * acc.rank) if p.ndim == 0 else p for p in parts))
-        n = len(index)
-        where = tuple(flat[:n])
-        mine = flat[n]
-        on = flat[n + 1] if active is not None else None
-        bad = self._other(self.writer[where], mine, fr)
-        kinds = {"read": "write-read", "write": "write-write", "atomic": "write-write"}
-        if kind != "atomic":
-            bad |= self._other(self.atomic[where], mine, fr)
-        hit = kinds[kind]
-        if kind != "read":
-            by_read = self._other(self.reader[where], mine, fr)
-            if by_read.any() and not bad.any():
-                hit = "read-write"
-            bad |= by_read
+        where, mine, on = spread(acc, fr, buf, self.block_ids(fr, acc.rank))
+        against, own = self._RULES[kind]
+        bad = np.zeros(mine.shape, np.bool_)
+        hit = "write-read" if kind in ("read", "atomic_load") else "write-write"
+        for name in against:
+            found = self._other(self.tables[name][where], mine)
+            if found.any():
+                if name in ("reader", "polled") and not bad.any():
+                    hit = "read-write"
+                bad |= found
         if on is not None:
             bad &= on
         sel = tuple(w[on] for w in where) if on is not None else tuple(w.reshape(-1) for w in where)
         who = mine[on] if on is not None else mine.reshape(-1)
-        table = {"read": self.reader, "write": self.writer, "atomic": self.atomic}[kind]
+        table = self.tables[own]
         earlier = table[sel]
         table[sel] = who
         if kind == "write" and not bad.any():
-            clash = self.writer[where] != mine
+            bad = table[where] != mine
             if on is not None:
-                clash &= on
-            bad = clash
-        if kind in ("read", "atomic"):
+                bad &= on
+        if kind != "write":
             table[sel] = np.where(((earlier != -1) & (earlier != who)) | (table[sel] != who), -2, who)
+        if kind in ("atomic", "atomic_load"):
+            flat = np.ravel_multi_index(sel, self.shape) if sel else np.zeros(who.shape, np.int64)
+            self.order.meet(who, acc.slot, flat, acquire=True, release=kind == "atomic")
         if bad.any():
             self._report(acc, fr, buf, bad, hit, value)
 
-    def _other(self, table: Value, mine: Value, fr: Frame) -> Value:
+    def _other(self, table: Value, mine: Value) -> Value:
         bad = (table != -1) & (table != mine)
-        if self.ordered is not None and bad.any():
-            bad &= ~self.ordered(table, mine)
+        if bad.any():
+            for i in zip(*np.nonzero(bad), strict=True):
+                if self.order.before(int(table[i]), int(mine[i])):
+                    bad[i] = False
+                elif not self.order.known[int(mine[i])]:
+                    break
         return bad
 
     def _report(self, acc: Any, fr: Frame, buf: Buf, bad: Value, kind: str, value: Value) -> None:
@@ -156,20 +182,45 @@ class Shadow:
             index, _ = acc.positions(fr, buf)
             now = np.broadcast_to(buf.full()[index], bad.shape)[bad]
             new = np.broadcast_to(np.asarray(value).reshape(np.shape(value) or (1,) * acc.rank), bad.shape)[bad]
-            if bool(np.all((now == new) | (now != now) & (new != new))) and self._init(buf, index, bad):
+            same = (now == new) | (now != now) & (new != new)
+            if (bool(np.all(same)) and self._init(buf, index, bad)) or not self._differ(where_flat(acc, fr, buf, bad), new):
                 severity = "warning"
         index0 = acc.at(fr, lane)
-        seen = {t: int(getattr(self, t)[tuple(index0)]) for t in ("writer", "reader", "atomic")} if self._inside(index0) else {}
+        inside = all(0 <= i < n for i, n in zip(index0, self.shape, strict=True))
+        seen = {t: int(v[tuple(index0)]) for t, v in self.tables.items()} if inside else {}
         checks.race(
             acc, fr, buf, lane, kind, "blocks", {"blocks": seen},
             "give each block its own part, T.atomic_add for a sum, or a second T.Kernel after the first has ended", severity,
         )  # fmt: skip
 
+    def _differ(self, at: Value, new: Value) -> bool:
+        """Whether two of the values written to one element differ."""
+        order = np.argsort(at, kind="stable")
+        a, v = at[order], new[order]
+        meet = a[1:] == a[:-1]
+        return not meet.any() or bool(np.any((v[1:] != v[:-1])[meet]))
+
     def _init(self, buf: Buf, index: Any, bad: Value) -> bool:
         return buf.init is True or (buf.init is not None and bool(np.broadcast_to(buf.init[index], bad.shape)[bad].all()))
 
-    def _inside(self, index: list[Any]) -> bool:
-        return all(0 <= i < n for i, n in zip(index, self.shape, strict=True))
+
+def where_flat(acc: Any, fr: Frame, buf: Buf, bad: Value) -> Value:
+    """Linear positions of the elements that the lanes of ``bad`` touch."""
+    index, _ = acc.positions(fr, buf)
+    parts = [np.broadcast_to(np.asarray(i).reshape((1,) * acc.rank) if np.ndim(i) == 0 else i, bad.shape)[bad] for i in index]
+    return np.ravel_multi_index(tuple(parts), buf.shape) if parts else np.zeros(int(bad.sum()), np.int64)
+
+
+def spread(acc: Any, fr: Frame, buf: Buf, me: Value, lead: tuple[Value, ...] | None = None) -> tuple[tuple[Value, ...], Value, Value]:
+    """Index arrays, the number of each lane, and the active lanes (None: all), brought to one shape."""
+    index, valid = acc.positions(fr, buf)
+    if lead is not None:
+        index = (*lead, *index[acc.lanes :])
+    active = valid if fr.mask is None else fr.mask if valid is None else valid & fr.mask
+    parts = [np.asarray(i) for i in index] + [me] + ([np.asarray(active)] if active is not None else [])
+    flat = np.broadcast_arrays(*(p.reshape((1,) * acc.rank) if p.ndim == 0 else p for p in parts))
+    n = len(index)
+    return tuple(flat[:n]), flat[n], (flat[n + 1] if active is not None else None)
 
 
 class NestPlan:
@@ -235,29 +286,11 @@ class Nest:
         self.tables = {k: (np.where(w >= 0, -1, w), np.where(r >= 0, -1, r)) for k, (w, r) in self.tables.items()}
 
     def _lanes(self, acc: Any, fr: Frame, buf: Buf) -> Any:
-        index, valid = acc.positions(fr, buf)
-        active = valid if fr.mask is None else fr.mask if valid is None else valid & fr.mask
         me: Value = np.zeros((1,) * acc.rank, np.int64)
         axes = range(self.plan.axes_from, acc.rank) if not buf.is_global else [*range(len(acc.ctx.grid.blocks)), *range(self.plan.axes_from, acc.rank)]
         for a in axes:
-            shape = [1] * acc.rank
-            shape[a] = fr.size[a]
-            me = me * fr.size[a] + np.arange(fr.size[a]).reshape(shape)
-        # lanes of the buffer that are shared by all blocks so far: number them by block too
-        lead = []
-        for a in range(acc.lanes):
-            if fr.size[a] > 1:
-                shape = [1] * acc.rank
-                shape[a] = fr.size[a]
-                lead.append(np.arange(fr.size[a]).reshape(shape))
-            else:
-                lead.append(np.zeros((1,) * acc.rank, np.int64))
-        parts = [*lead, *(np.asarray(i) for i in index[acc.lanes :]), me]
-        if active is not None:
-            parts.append(np.asarray(active))
-        flat = np.broadcast_arrays(*(p.reshape((1,) * acc.rank) if p.ndim == 0 else p for p in parts))
-        n = len(lead) + len(buf.shape)
-        return tuple(flat[:n]), flat[n], (flat[n + 1] if active is not None else None)
+            me = me * fr.size[a] + _along(a, acc.rank, fr.size[a])
+        return spread(acc, fr, buf, me, tuple(_along(a, acc.rank, fr.size[a]) for a in range(acc.lanes)))
 
     def _table(self, acc: Any, fr: Frame, buf: Buf) -> tuple[Value, Value]:
         if acc.slot not in self.tables:
@@ -322,3 +355,9 @@ class Nest:
             {"writer": int(writer[at]), "reader": int(reader[at])},
             "read what you need into another buffer first, split the loop in two so that a barrier comes between, or use an atomic or T.reduce_*",
         )  # fmt: skip
+
+
+def _along(axis: int, rank: int, n: int) -> Value:
+    shape = [1] * rank
+    shape[axis] = n
+    return np.arange(n).reshape(shape)

@@ -251,7 +251,7 @@ class StmtCompiler(ExprCompiler):
         step = self.expr(s.step, ctx) if s.step is not None else None
         self.check_repeated(s, ctx)
         varies = bool(self.taint and self.taint.vars and (self.taint.expr(s.min) or self.taint.expr(s.extent)))
-        plan, ctx = self._divergent_nest(ctx, varies)
+        plan, ctx = self._divergent_nest(ctx, varies and not self.waits((s,)))
         slot = self.define(s.var, ctx, lo.axes)
         inner = ctx.loop(s.var.name, slot)
         leaves = breaks(s.body)
@@ -305,6 +305,7 @@ class StmtCompiler(ExprCompiler):
 
             return self._in_nest(plan, run)
         inner_gen = gen
+        self.uniform_or_not(ctx, lo, extent)
 
         def waiting(fr: Frame) -> Generator[Any, None, None]:
             for _ in turns(fr):
@@ -331,6 +332,9 @@ class StmtCompiler(ExprCompiler):
             return None, ctx
         plan = NestPlan(len(ctx.grid.blocks), "threads")
         return plan, replace(ctx, nest=plan)
+
+    def uniform_or_not(self, ctx: Context, *conditions: Ex) -> None:
+        """A hook: control flow around something that waits depends on ``conditions``."""
 
     def check_repeated(self, s: ir.For, ctx: Context) -> None:
         """A hook: work that every thread repeats (TL601)."""
@@ -416,7 +420,7 @@ class StmtCompiler(ExprCompiler):
 
     def _while(self, s: ir.While, ctx: Context) -> Op:
         varies = bool(self.taint and self.taint.expr(s.cond))
-        plan, ctx = self._divergent_nest(ctx, varies)
+        plan, ctx = self._divergent_nest(ctx, varies and not self.waits((s,)))
         cond = self.expr(s.cond, ctx)
         leaves = breaks(s.body)
         op = self.body(s.body, ctx, loop=leaves)
@@ -449,6 +453,7 @@ class StmtCompiler(ExprCompiler):
 
         if gen is None and not spins:
             return self._in_nest(plan, run)
+        self.uniform_or_not(ctx, cond)
 
         def waiting(fr: Frame) -> Generator[Any, None, None]:
             for _ in turns(fr):
@@ -457,7 +462,7 @@ class StmtCompiler(ExprCompiler):
                 else:
                     body(fr)
                 if spins:
-                    yield ("spin", s)
+                    yield self.spin(fr, s, ctx)
 
         return Op(run, waiting)
 
@@ -465,16 +470,20 @@ class StmtCompiler(ExprCompiler):
         """A hook: whether a while loop waits for another block."""
         return False
 
+    def spin(self, fr: Frame, s: ir.While, ctx: Context) -> Any:
+        """A hook: what a spinning loop waits for."""
+        raise NotImplementedError
+
     # ------------------------------------------------------------------------------------------------- branches
     def _if(self, s: ir.If, ctx: Context) -> Op:
         varies = bool(self.taint and self.taint.vars and self.taint.expr(s.cond))
         cond = self.expr(s.cond, ctx)
         if cond.const is not None:
             return self.body(s.then if cond.const else s.orelse, ctx)
-        plan, ctx = self._divergent_nest(ctx, varies)
+        plan, ctx = self._divergent_nest(ctx, varies and not self.waits((s,)))
         yes, no = self.body(s.then, ctx), self.body(s.orelse, ctx)
         if yes.gen is not None or no.gen is not None:
-            return self.branch(s, ctx, cond, yes, no, varies)
+            return self.branch(ctx, cond, yes, no, varies)
         fc, then, orelse = cond.fn, yes.run, no.run
 
         def run(fr: Frame) -> None:
@@ -500,8 +509,12 @@ class StmtCompiler(ExprCompiler):
 
         return self._in_nest(plan, run)
 
-    def branch(self, s: ir.If, ctx: Context, cond: Ex, yes: Op, no: Op, varies: bool) -> Op:
-        """A branch in which something waits."""
+    def waits(self, body: ir.Body) -> bool:
+        """A hook: whether anything in ``body`` may wait."""
+        return False
+
+    def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op, varies: bool) -> Op:
+        """A hook: a branch in which something waits."""
         raise Unsupported("waiting inside a branch", ctx.loc)
 
     # --------------------------------------------------------------------------------------------------- others

@@ -165,9 +165,7 @@ def stored_buffers(body: ir.Body) -> set[ir.Var]:
     """Data pointers of the buffers that ``body`` may write, by whatever means."""
     out: set[ir.Var] = set()
     for n in ir.walk(body):
-        if isinstance(n, ir.Store):
-            out.add(n.buffer.data)
-        elif isinstance(n, ir.Region) and "w" in n.access:
+        if isinstance(n, ir.Store) or (isinstance(n, ir.Region) and "w" in n.access):
             out.add(n.buffer.data)
         elif isinstance(n, ir.Call) and n.op not in ("tirx.if_then_else",):
             for a in n.args:

@@ -23,6 +23,8 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
     threads = int(np.prod(ctx.grid.extents))
     if threads == 1 or any(isinstance(n, ir.Tile) or (isinstance(n, ir.For) and n.kind in ("parallel", "vectorized")) for n in ir.walk(s.body)):
         return None
+    if any(isinstance(n, ir.Load) and n.buffer.scope == "local.fragment" for n in ir.walk(s.body)):
+        return None  # who owns the elements is the question there
     for n in ir.walk(s.body):
         if isinstance(n, ir.Store) and not is_local(n.buffer) and any(v is s.var for i in n.indices for v in ir.walk(i)):
             loc = n.loc or s.loc

@@ -59,6 +59,7 @@ def updater(acc: Access, kind: str, ctx: Context, *, wide: bool = False) -> Call
     def update(fr: Frame, value: Value, previous: bool) -> Value:
         buf: Buf = fr.mem[acc.slot]
         buf.written = buf.atomics = True
+        fr.run.version += 1
         box = acc.box(fr, buf.shape)
         if fr.run.checks:
             if buf.partition is not None:
@@ -180,6 +181,7 @@ def pointed(comp: Any, pointer: ir.Expr, ctx: Context, what: str, kind: str) -> 
     if isinstance(pointer, ir.Call) and pointer.op in ("tl.access_ptr", "tirx.address_of") and isinstance(pointer.args[0], ir.Load):
         load = pointer.args[0]
         acc: Access = comp.access(load.buffer, comp.exprs(load.indices, ctx), ctx, what, kind)
+        acc.atomic = kind.startswith("atomic")
         return acc
     raise Unsupported(f"{what} on an address that is not an element of a buffer", ctx.loc)
 

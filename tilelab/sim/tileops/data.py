@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tilelab import ir
@@ -107,4 +108,76 @@ def transpose(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     return Op(space.runs(run))
 
 
-TABLE = {"copy": copy, "async_copy": copy, "fill": fill, "transpose": transpose}
+def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """A bulk copy: a load lands when its barrier completes (never before), a store is done at once."""
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    barrier = s.attrs.get("barrier")
+    if not isinstance(barrier, ir.Load) or dst.buffer.scope == "global":
+        return copy(comp, s, ctx)
+    from tilelab.sim import sync
+
+    slot, index, _ = sync.barrier_of(comp, barrier, ctx)
+    begin, nbytes = _deferred(comp, s, ctx)
+
+    def run(fr: Frame) -> None:
+        bars = fr.mem[slot]
+        i = sync.at(index, fr)
+        n = nbytes(fr)
+        bars.tx[i] += n
+        bars.fly(i, n, begin(fr))
+
+    return Op(run)
+
+
+def async_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """An asynchronous copy, a group of its own: it lands at the wait for its group."""
+    begin, _ = _deferred(comp, s, ctx)
+    return Op(lambda fr: fr.sync.setdefault("groups", []).append(begin(fr)))
+
+
+def _deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame], Callable[[], None]], Callable[[Frame], int]]:
+    """A copy in two halves: it reads when it is issued; what it gives back writes. Until then the destination holds nothing."""
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    extents, at_src, at_dst = match(comp, src, dst, s, ctx)
+    space = Space(comp, ctx, extents, SPELLING[s.op])
+    read = space.access(src, tuple(None if a is None else space.vars[a] for a in at_src), "read")
+    write = space.access(dst, tuple(None if a is None else space.vars[a] for a in at_dst), "write")
+    value = comp.cast(comp.loaded(read, src.buffer.dtype), dst.buffer.dtype, space.ctx)
+    held: list[Any] = []
+
+    def issue(fr: Frame) -> None:
+        x = value.fn(fr)
+        held.append(x.copy() if hasattr(x, "copy") else x)
+        write.forget(fr)
+
+    def land(fr: Frame) -> None:
+        write.write(fr, held.pop())
+
+    issuing, landing = space.runs(issue), space.runs(land)
+
+    def begin(fr: Frame) -> Callable[[], None]:
+        issuing(fr)
+        x = held.pop()
+        later = fr.fork()
+        buf = fr.mem[write.slot]
+        buf.flying += 1
+
+        def finish() -> None:
+            held.append(x)
+            landing(later)
+            buf.flying -= 1
+
+        return finish
+
+    bits = dtypes.info(src.buffer.dtype).bits
+
+    def nbytes(fr: Frame) -> int:
+        n = 1
+        for e in extents:
+            n *= int(e.fn(fr))
+        return n * bits // 8
+
+    return begin, nbytes
+
+
+TABLE = {"copy": copy, "async_copy": async_copy, "tma_copy": tma_copy, "fill": fill, "transpose": transpose}
