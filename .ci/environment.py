@@ -44,7 +44,7 @@ def main() -> int:
         ("front ends", _node),
     ]
     for number, (name, step) in enumerate(steps, 1):
-        print(f"[{number}/{len(steps)}] {name}", flush=True)
+        _say(f"[{number}/{len(steps)}] {name}")
         try:
             step()
         except subprocess.CalledProcessError as error:
@@ -53,7 +53,7 @@ def main() -> int:
         except OSError as error:
             return _fail(str(error))
     STAMP.write_text(want)
-    print(f"{VENV} is ready ({time.monotonic() - began:.0f} s)", flush=True)
+    _say(f"{VENV} is ready ({time.monotonic() - began:.0f} s)")
     return 0
 
 
@@ -87,13 +87,13 @@ def _torch() -> None:
         return
     wanted = _pinned("torch")
     if has_gpu() or sys.platform != "linux":
-        print(f"      {wanted}: {SIZES['torch, CUDA build' if has_gpu() else 'torch, CPU build']}", flush=True)
+        _say(f"      {wanted}: {SIZES['torch, CUDA build' if has_gpu() else 'torch, CPU build']}")
         _pip("install", wanted)
         return
-    print(f"      {wanted}, CPU build (no GPU here): {SIZES['torch, CPU build']}", flush=True)
+    _say(f"      {wanted}, CPU build (no GPU here): {SIZES['torch, CPU build']}")
     if _pip_brings_cuda(wanted):
         _pip("install", "uv")
-        subprocess.run([PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, "--torch-backend=cpu", wanted], check=True)
+        _watched([PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, "--torch-backend=cpu", wanted])
     else:
         _pip("install", wanted)
 
@@ -123,7 +123,35 @@ def _node() -> None:
 
 
 def _pip(*args: str | Path) -> None:
-    subprocess.run([PYTHON, "-m", "pip", *args[:1], "-q", "--disable-pip-version-check", "-c", CONSTRAINTS, *args[1:]], check=True)
+    # Bytecode is compiled when a module is first imported: compiling all of it now would take longer than the rest.
+    options = ("--disable-pip-version-check", "--progress-bar", "off", "-c", CONSTRAINTS)
+    compiling = ("--no-compile",) if args[0] == "install" else ()
+    _watched([PYTHON, "-m", "pip", args[0], *options, *compiling, *args[1:]])
+
+
+def _watched(command: list[str | Path]) -> None:
+    """Run ``command``, showing on one line what it does; what it said is shown in full only if it fails."""
+    began = shown = time.monotonic()
+    said: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said.append(line)
+            now = time.monotonic()
+            if sys.stderr.isatty():
+                print(f"\r\033[K      {line.strip()[:100]}", end="", file=sys.stderr, flush=True)
+            elif now - shown > 15:
+                shown = now
+                _say(f"      {now - began:.0f} s: {line.strip()[:100]}")
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    if process.returncode:
+        print("".join(said[-40:]), file=sys.stderr)
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # stdout belongs to what is run after this
 
 
 def _pinned(name: str) -> str:
