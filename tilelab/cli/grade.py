@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("puzzle", metavar="PUZZLE", help="its number, its name (01_copy), or its folder")
     parser.add_argument("submissions", metavar="SUBMISSION", nargs="+", help="a .py or .ipynb file, or a folder of them")
-    parser.add_argument("--device", choices=("sim", "cuda"), default="sim", help="where kernels run: the simulator, or the GPU that is here. Default: sim")
+    parser.add_argument(
+        "--device", choices=("sim", "cuda"), default="sim", help="where kernels run: the simulator, or the GPU that is here. Default: sim"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="decides the hidden cases. Default: a fresh one for each submission")
     parser.add_argument("--record", metavar="FILE", help="append a record of each grade, chained by hashes")
     parser.add_argument("--scheduler", metavar="ADDR", help="grade on the Dask cluster whose scheduler is at this address")

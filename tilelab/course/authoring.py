@@ -77,7 +77,14 @@ def nbgrader_notebook(p: Puzzle, lang: str) -> dict[str, object]:
 
 def _nbgrader(grade_id: str, *, solution: bool = False, points: int | None = None) -> dict[str, object]:
     graded = points is not None
-    meta: dict[str, object] = {"schema_version": 3, "grade_id": grade_id, "grade": graded, "solution": solution, "locked": graded, "task": False}
+    meta: dict[str, object] = {
+        "schema_version": 3,
+        "grade_id": grade_id,
+        "grade": graded,
+        "solution": solution,
+        "locked": graded,
+        "task": False,
+    }
     return {**meta, "points": points} if graded else meta
 
 

@@ -95,7 +95,10 @@ class Puzzle:
         text = percent.solution(self.source()) if solved else self.stub()
         prose = self.prose(lang)
         statement = percent.Cell(kind="markdown", source=prose.inlined().strip())  # JupyterLab shows no SVG that is an attachment
-        cells = [statement, *(_translated(c, lang) for c in percent.parse(text, f"{self.id}/puzzle.py") if c.metadata.get("lang", lang) == lang)]
+        cells = [
+            statement,
+            *(_translated(c, lang) for c in percent.parse(text, f"{self.id}/puzzle.py") if c.metadata.get("lang", lang) == lang),
+        ]
         if prose.after.strip():
             cells.append(percent.Cell(kind="markdown", source=prose.after.strip()))
         return percent.notebook(cells, {"tilelab": {"lang": lang, "puzzle": self.id}})
@@ -124,7 +127,14 @@ class Puzzle:
             report = grade(self.spec, kernel, device=device, seed=seed)
         else:
             report = grade_kernel(self.spec, kernel, name=self.spec.entry, device=device, seed=seed)
-        event = {"event": "check", "puzzle": self.id, "passed": report.passed, "score": round(report.score, 1), "max": report.max, "device": device}
+        event = {
+            "event": "check",
+            "puzzle": self.id,
+            "passed": report.passed,
+            "score": round(report.score, 1),
+            "max": report.max,
+            "device": device,
+        }
         progress.append(event)
         return report
 
@@ -133,7 +143,9 @@ class Puzzle:
         for where in (namespace, getattr(shell, "user_ns", {})):
             if self.spec.entry in where:
                 return where[self.spec.entry]
-        raise InputError(f"nothing here is called {self.spec.entry!r}", fix=f"run the cell that defines {self.spec.entry}, then check again")
+        raise InputError(
+            f"nothing here is called {self.spec.entry!r}", fix=f"run the cell that defines {self.spec.entry}, then check again"
+        )
 
     # ----------------------------------------------------------------------------------------------- the card
     def __repr__(self) -> str:
@@ -154,7 +166,8 @@ class Puzzle:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         text = self.text()
         head, *rest = text.split("\n")
-        html = f'<div class="tl-card" style="border-left:4px solid #4a7fd6;padding:.4em 1em"><b>{escape(head)}</b><pre>{escape(chr(10).join(rest))}</pre></div>'
+        body = f"<b>{escape(head)}</b><pre>{escape(chr(10).join(rest))}</pre>"
+        html = f'<div class="tl-card" style="border-left:4px solid #4a7fd6;padding:.4em 1em">{body}</div>'
         return {"text/plain": text, "text/html": html}
 
 

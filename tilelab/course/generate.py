@@ -33,7 +33,11 @@ def solution_file(puzzle: Puzzle) -> str:
     """Return the solution as a file of its own: the cells marked as the solution, and TileLang's imports."""
     cells = percent.parse(percent.solution(puzzle.source()), f"{puzzle.id}/puzzle.py")
     solved = [c.source for c in cells if c.metadata.get("tilelab", {}).get("role") == "solution"]
-    return f'"""The solution of puzzle {puzzle.number}, {puzzle.title().lower()}. Generated from puzzle.py."""\n\n{_IMPORTS}\n\n' + "\n\n\n".join(solved) + "\n"
+    return (
+        f'"""The solution of puzzle {puzzle.number}, {puzzle.title().lower()}. Generated from puzzle.py."""\n\n{_IMPORTS}\n\n'
+        + "\n\n\n".join(solved)
+        + "\n"
+    )
 
 
 def solved(puzzle: Puzzle, folder: Path) -> dict[Path, str]:
@@ -41,7 +45,9 @@ def solved(puzzle: Puzzle, folder: Path) -> dict[Path, str]:
     out = {}
     for lang in LANGUAGES:
         book = puzzle.notebook(lang, solved=True)
-        proof = percent.Cell(kind="code", source=f"report = puzzle.check({puzzle.spec.entry})\nassert report.passed and report.clean, report")
+        proof = percent.Cell(
+            kind="code", source=f"report = puzzle.check({puzzle.spec.entry})\nassert report.passed and report.clean, report"
+        )
         book["cells"] += percent.notebook([proof])["cells"]
         out[folder / f"{puzzle.id}.{lang}.ipynb"] = percent.dump(book)
     return out
@@ -49,10 +55,14 @@ def solved(puzzle: Puzzle, folder: Path) -> dict[Path, str]:
 
 def main(argv: list[str] | None = None) -> int:
     """Write what differs, or only say what would."""
-    parser = argparse.ArgumentParser(prog="python -m tilelab.course.generate", description="Make solutions, stubs and notebooks from the puzzles' sources.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tilelab.course.generate", description="Make solutions, stubs and notebooks from the puzzles' sources."
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something differs")
     parser.add_argument("--solved", type=Path, metavar="DIR", help="write solved notebooks into DIR and nothing else")
-    parser.add_argument("--notebooks", type=Path, default=None, metavar="DIR", help="where notebooks go (default: notebooks/ beside puzzles/)")
+    parser.add_argument(
+        "--notebooks", type=Path, default=None, metavar="DIR", help="where notebooks go (default: notebooks/ beside puzzles/)"
+    )
     args = parser.parse_args(argv)
     stale = 0
     for p in puzzles():

@@ -34,7 +34,6 @@ class Cell:
     kind: str
     source: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    attachments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def parse(text: str, name: str = "source") -> list[Cell]:
@@ -44,7 +43,9 @@ def parse(text: str, name: str = "source") -> list[Cell]:
         InputError: A cell marker cannot be read.
     """
     cells: list[Cell] = []
-    kind, meta, lines, started = "code", {}, [], False
+    kind, started = "code", False
+    meta: dict[str, Any] = {}
+    lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.startswith("# %%"):
             lines.append(line)
@@ -66,9 +67,11 @@ def notebook(cells: list[Cell], metadata: Mapping[str, Any] | None = None) -> di
     for c in cells:
         digest = hashlib.sha256(f"{c.kind}\0{c.source}".encode()).hexdigest()[:12]
         seen[digest] = seen.get(digest, -1) + 1
-        cell: dict[str, Any] = {"cell_type": c.kind, "id": digest if not seen[digest] else f"{digest}-{seen[digest]}", "metadata": dict(c.metadata)}
-        if c.attachments:
-            cell["attachments"] = {k: dict(v) for k, v in c.attachments.items()}
+        cell: dict[str, Any] = {
+            "cell_type": c.kind,
+            "id": digest if not seen[digest] else f"{digest}-{seen[digest]}",
+            "metadata": dict(c.metadata),
+        }
         if c.kind == "code":
             cell |= {"execution_count": None, "outputs": []}
         cell["source"] = c.source.splitlines(keepends=True)
@@ -113,7 +116,7 @@ def _regions(text: str, *, keep_starter: bool) -> str:
 def _cell(kind: str, lines: list[str], meta: Mapping[str, Any]) -> Cell:
     source = "\n".join(lines).strip("\n")
     if kind == "markdown":
-        source = "\n".join(line.removeprefix("# ").removeprefix("#") if line.startswith("#") else line for line in source.split("\n"))
+        source = "\n".join(line[2:] if line.startswith("# ") else line.removeprefix("#") for line in source.split("\n"))
     return Cell(kind=kind, source=source, metadata=meta)
 
 

@@ -29,17 +29,19 @@ def writer_of(program: ir.Program, param: ir.Param, index: tuple[int, ...]) -> W
     """Return the last statement of the Program that writes element ``index`` of ``param``, or None if none is known to."""
     found: Writer | None = None
     for launch in (n for n in ir.walk(program) if isinstance(n, ir.Launch)):
-        grid = [_const(e) for e in launch.grid]
-        if any(g is None or g <= 0 for g in grid) or int(np.prod([g or 0 for g in grid])) > 1 << 22:
+        grid = tuple(_const(e) or 0 for e in launch.grid)
+        if min(grid) <= 0 or int(np.prod(grid)) > 1 << 22:
             continue
-        axes = np.meshgrid(*(np.arange(g) for g in grid), indexing="ij", sparse=True)
+        axes = [np.arange(g).reshape((g,) + (1,) * (len(grid) - 1 - i)) for i, g in enumerate(grid)]
         spans: dict[ir.Var, Span] = {v: (a, a) for v, a in zip(launch.block_vars, axes, strict=False)}
         for loc, mins, maxs in _writes(launch.body, param, spans):
-            found = _match(loc, mins, maxs, index, tuple(g or 0 for g in grid)) or found
+            found = _match(loc, mins, maxs, index, grid) or found
     return found
 
 
-def _match(loc: ir.SourceLoc | None, mins: list[Span | None], maxs: list[Span | None], index: tuple[int, ...], grid: tuple[int, ...]) -> Writer | None:
+def _match(
+    loc: ir.SourceLoc | None, mins: list[Span | None], maxs: list[Span | None], index: tuple[int, ...], grid: tuple[int, ...]
+) -> Writer | None:
     if len(mins) != len(index):
         return None
     inside: Any = np.ones(grid, bool)
@@ -54,12 +56,14 @@ def _match(loc: ir.SourceLoc | None, mins: list[Span | None], maxs: list[Span | 
     block = None
     if known and int(inside.sum()) == 1:
         at = [int(x) for x in np.unravel_index(int(np.argmax(inside)), grid)]
-        x, y, z = (at + [0, 0])[:3]
+        x, y, z = [*at, 0, 0][:3]
         block = (x, y, z)
     return Writer(loc=loc, block=block)
 
 
-def _writes(body: ir.Body, param: ir.Param, spans: Mapping[ir.Var, Span]) -> Iterator[tuple[ir.SourceLoc | None, list[Span | None], list[Span | None]]]:
+def _writes(
+    body: ir.Body, param: ir.Param, spans: Mapping[ir.Var, Span]
+) -> Iterator[tuple[ir.SourceLoc | None, list[Span | None], list[Span | None]]]:
     """Yield the location and the index spans of every write to ``param``; ``spans`` grows with loops and bindings."""
     spans = dict(spans)
     for s in body:
@@ -98,15 +102,15 @@ def _const(e: ir.Expr) -> int | None:
 
 def _span(e: ir.Expr, spans: Mapping[ir.Var, Span]) -> Span | None:
     if isinstance(e, ir.Const):
-        a = np.asarray(int(e.value))
-        return a, a
+        value = np.asarray(int(e.value))
+        return value, value
     if isinstance(e, ir.Var):
         return spans.get(e)
     if isinstance(e, ir.Cast):
         return _span(e.a, spans)
     if isinstance(e, ir.Bin) and e.op in _SPANS:
-        a, b = _span(e.a, spans), _span(e.b, spans)
-        return None if a is None or b is None else _SPANS[e.op](a, b)
+        left, right = _span(e.a, spans), _span(e.b, spans)
+        return None if left is None or right is None else _SPANS[e.op](left, right)
     return None
 
 

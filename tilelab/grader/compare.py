@@ -36,10 +36,13 @@ class Mismatch:
     def sentence(self) -> str:
         """Say it in one sentence."""
         at = ", ".join(map(str, self.index))
-        return f"{self.output}[{at}]: expected {number(self.expected)}, got {number(self.got)} ({self.wrong} of {self.total} elements are wrong)"
+        wrong = f"({self.wrong} of {self.total} elements are wrong)"
+        return f"{self.output}[{at}]: expected {number(self.expected)}, got {number(self.got)} {wrong}"
 
 
-def compare(name: str, got: NDArray[Any], want: NDArray[Any], tolerance: Tolerance, magnitude: NDArray[Any] | None = None) -> Mismatch | None:
+def compare(
+    name: str, got: NDArray[Any], want: NDArray[Any], tolerance: Tolerance, magnitude: NDArray[Any] | None = None
+) -> Mismatch | None:
     """Return the first mismatch of one output, or None when all of it is right. Shapes are equal already."""
     exact = got.dtype.kind in "iub"
     g = got if exact else got.astype(np.float64)
@@ -58,7 +61,9 @@ def compare(name: str, got: NDArray[Any], want: NDArray[Any], tolerance: Toleran
     where = ~np.asarray(ok)
     first = np.unravel_index(int(np.argmax(where)), where.shape) if where.ndim else ()
     index = tuple(int(i) for i in first)
-    return Mismatch(output=name, index=index, expected=w[index].item(), got=g[index].item(), wrong=int(where.sum()), total=where.size, where=where)
+    return Mismatch(
+        output=name, index=index, expected=w[index].item(), got=g[index].item(), wrong=int(where.sum()), total=where.size, where=where
+    )
 
 
 def _as_stored(want: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:

@@ -68,7 +68,7 @@ def capture_isolated(submission: Submission, entry: str, sizes: Sequence[Mapping
         "limits": asdict(limits),
         "readable": readable_folders(),
     }
-    answer, data = (fork_server().ask(request) if can_fork() else _fresh_process(request, limits))
+    answer, data = fork_server().ask(request) if can_fork() else _fresh_process(request, limits)
     return understand(answer, data, len(sizes), limits)
 
 
@@ -82,8 +82,8 @@ def readable_folders() -> list[str]:
     package = Path(__file__).resolve().parents[1]
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values()}
     path = {p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and not _is_checkout(Path(p))}
-    # This package goes in piece by piece: the folder that holds it may be a checkout, with the solutions beside it.
-    return sorted(python | path | set(_SYSTEM) | {str(p) for p in package.iterdir()})
+    # This package goes in, not the folder that holds it: that may be a checkout, with the solutions beside it.
+    return sorted(python | path | set(_SYSTEM) | {str(package)})
 
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/dev/null", "/dev/urandom", "/sys/devices/system/cpu")
@@ -114,9 +114,13 @@ def understand(answer: Mapping[str, Any], data: bytes, wanted: int, limits: Limi
         seconds = limits.wall_seconds if cut == "time" else limits.cpu_seconds
         return failed("time", f"it did not finish within {seconds} s", "look for an endless loop or a sleep outside the kernel")
     if cut == "result":
-        return failed("result", f"its Programs are larger than {limits.result_bytes >> 20} MiB", "unroll less in Python; loop with T.serial")
+        return failed(
+            "result", f"its Programs are larger than {limits.result_bytes >> 20} MiB", "unroll less in Python; loop with T.serial"
+        )
     if cut == "output" or answer.get("printed_bytes", 0) > limits.output_bytes:
-        return failed("output", f"it printed more than {limits.output_bytes >> 10} KiB", "leave out the prints; a grade is never read from them")
+        return failed(
+            "output", f"it printed more than {limits.output_bytes >> 10} KiB", "leave out the prints; a grade is never read from them"
+        )
     if status == -signal.SIGXFSZ:
         return failed("file", f"it wrote a file larger than {limits.file_bytes >> 20} MiB", "a kernel needs no files")
     errors = [json.loads(body) for tag, body in frames if tag == wire.ERROR] if not garbled else []
@@ -124,13 +128,23 @@ def understand(answer: Mapping[str, Any], data: bytes, wanted: int, limits: Limi
         if status < 0 and not garbled and not frames:
             return failed("crash", f"it crashed ({signal.Signals(-status).name})", "run it by itself to see where")
         if status >= 0 and not garbled and not any(tag == wire.END for tag, _ in frames):
-            return failed("exit", f"it ended its own process (exit code {status}) before its kernel was captured", "leave out os._exit() and exit()")
+            return failed(
+                "exit", f"it ended its own process (exit code {status}) before its kernel was captured", "leave out os._exit() and exit()"
+            )
         if status < 0 and not garbled:
-            return failed("crash", f"it crashed ({signal.Signals(-status).name}) while its kernel was captured", "run it by itself to see where")
-        return failed("channel", "it wrote to the channel on which only the grader's own capture writes", "a submission is a kernel; leave file descriptors alone")
+            return failed(
+                "crash", f"it crashed ({signal.Signals(-status).name}) while its kernel was captured", "run it by itself to see where"
+            )
+        return failed(
+            "channel",
+            "it wrote to the channel on which only the grader's own capture writes",
+            "a submission is a kernel; leave file descriptors alone",
+        )
     if errors:
-        e = errors[0]
-        return failed(str(e["reason"]), str(e["message"]), str(e.get("fix", "")), line=_number(e.get("line")), file=e.get("file"))
+        told = errors[0]
+        return failed(
+            str(told["reason"]), str(told["message"]), str(told.get("fix", "")), line=_number(told.get("line")), file=told.get("file")
+        )
     programs = tuple(body if tag == wire.PROGRAM else finding_of(json.loads(body)) for tag, body in frames[:-1])
     return Captured(programs=programs, guards=guards, output=output)
 
@@ -174,9 +188,14 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
+    @property
+    def running(self) -> bool:
+        """Whether the server process is there."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start the server process in the background, if none runs; a first answer then comes sooner."""
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             return
         environment = {**os.environ, "PYTHONPATH": _python_path()}
         command = [sys.executable, "-P", "-m", "tilelab.grader.server"]

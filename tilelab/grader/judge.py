@@ -308,7 +308,9 @@ def _advice(spec: Spec, outcomes: Sequence[Outcome], tally: _Tally, passed: bool
     """Say how to gain the next points: first what failed, then what is left to win."""
     if passed:
         return tally.advice
-    fixes = [f"{f.code}{f' (line {f.line})' if f.line else ''}: {f.fix}" for f in tally.findings.values() if f.severity == "error" and f.fix]
+    fixes = [
+        f"{f.code}{f' (line {f.line})' if f.line else ''}: {f.fix}" for f in tally.findings.values() if f.severity == "error" and f.fix
+    ]
     failed = [o.case for o in outcomes if o.message]
     if failed:
         smallest = min(failed, key=lambda c: (int(np.prod(list(c.sizes.values()))), c.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -51,8 +52,8 @@ def lowering_facts(program: ir.Program, target: str) -> Facts:
 
 def _lower(data: Any, target: str) -> dict[str, Any]:
     blob = data if isinstance(data, bytes) else data.encode()
-    if not isolate.can_fork():
-        return facts(blob, target)
+    if not isolate.can_fork() or ("tilelang" in sys.modules and not isolate.fork_server().running):
+        return facts(blob, target)  # a notebook's process has TileLang already: a second one would only take time and memory
     limits = Limits(cpu_seconds=120, wall_seconds=180, output_bytes=1 << 20)
     request = {"job": "lower", "target": target, "limits": asdict(limits)}
     answer, frames = isolate.fork_server().ask(request, (blob,))

@@ -20,7 +20,13 @@ _WORTH_A_POOL = 8
 
 
 def grade_many(
-    spec: Spec, paths: Sequence[Path], *, device: str = "sim", seed: int | None = None, scheduler: str | None = None, workers: int | None = None
+    spec: Spec,
+    paths: Sequence[Path],
+    *,
+    device: str = "sim",
+    seed: int | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
 ) -> Iterator[Report]:
     """Yield a report for each submission, in order.
 
@@ -48,7 +54,9 @@ def grade_one(spec: Spec, path: Path, device: str, seed: int | None) -> Report:
     except TileLabError as e:
         return failed(spec, str(path), Failure(reason="file", message=e.message, fix=e.fix), seed=seed)
     except Exception as e:
-        reason = Failure(reason="grader", message=f"the grader itself failed: {type(e).__name__}: {e}", fix="tell the teacher; it is not the kernel")
+        reason = Failure(
+            reason="grader", message=f"the grader itself failed: {type(e).__name__}: {e}", fix="tell the teacher; it is not the kernel"
+        )
         return failed(spec, str(path), reason, seed=seed)
 
 
@@ -86,7 +94,9 @@ def _on_cluster(spec: Spec, paths: Sequence[Path], device: str, seed: int | None
     try:
         client: Any = Client(scheduler, timeout=10)
     except (OSError, TimeoutError, ValueError) as e:
-        raise InputError(f"no Dask scheduler answers at {scheduler}: {e}", fix="start one with `dask scheduler`, and give its tcp:// address") from None
+        raise InputError(
+            f"no Dask scheduler answers at {scheduler}: {e}", fix="start one with `dask scheduler`, and give its tcp:// address"
+        ) from None
     try:
         futures = [client.submit(grade_one, spec, p.resolve(), device, seed, pure=False, retries=2) for p in paths]
         for path, future in zip(paths, futures, strict=True):
@@ -95,7 +105,9 @@ def _on_cluster(spec: Spec, paths: Sequence[Path], device: str, seed: int | None
             except EnvironmentLacks:
                 raise
             except Exception as e:
-                lost = Failure(reason="grader", message=f"the worker that graded it failed: {type(e).__name__}: {e}", fix="grade it again by itself")
+                lost = Failure(
+                    reason="grader", message=f"the worker that graded it failed: {type(e).__name__}: {e}", fix="grade it again by itself"
+                )
                 yield failed(spec, str(path), lost, seed=seed)
     finally:
         client.close()

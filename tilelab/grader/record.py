@@ -44,7 +44,9 @@ def append_records(path: Path, reports: Sequence[Report], *, device: str) -> Non
         with path.open("a", encoding="utf-8") as f:
             f.write("".join(lines))
     except OSError as e:
-        raise InputError(f"{path} cannot be written: {e.strerror}", fix="give --record a file in a folder that exists and is yours") from None
+        raise InputError(
+            f"{path} cannot be written: {e.strerror}", fix="give --record a file in a folder that exists and is yours"
+        ) from None
 
 
 def chained(record: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ def _namespaces() -> bool:
     """An empty network and its own IPC; as root directly, otherwise inside a user namespace where the system allows it."""
     wanted = _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS
     libc = _libc()
-    return libc.unshare(wanted | _CLONE_NEWUSER) == 0 or libc.unshare(wanted) == 0
+    return bool(libc.unshare(wanted | _CLONE_NEWUSER) == 0 or libc.unshare(wanted) == 0)
 
 
 # Landlock: see landlock(7). Access bits of ABI 1, plus refer (2) and truncate (3).
@@ -139,23 +139,25 @@ _SECCOMP: Mapping[str, tuple[int, Mapping[str, int]]] = {
     "x86_64": (
         0xC000003E,
         {
-            "fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "socket": 41, "socketpair": 53, "connect": 42, "bind": 49, "accept": 43,
-            "accept4": 288, "sendto": 44, "ptrace": 101, "kill": 62, "tkill": 200, "process_vm_readv": 310, "process_vm_writev": 311, "mount": 165,
-            "umount2": 166, "pivot_root": 155, "chroot": 161, "unshare": 272, "setns": 308, "bpf": 321, "keyctl": 250, "add_key": 248,
-            "io_uring_setup": 425, "perf_event_open": 298, "userfaultfd": 323, "init_module": 175, "finit_module": 313, "kexec_load": 246,
-            "reboot": 169, "swapon": 167, "settimeofday": 164, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438,
-            "open_by_handle_at": 304, "memfd_secret": 447, "setsid": 112, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297,
+            "fork": 57, "vfork": 58, "execve": 59, "execveat": 322, "socket": 41, "socketpair": 53, "connect": 42, "bind": 49,
+            "accept": 43, "accept4": 288, "sendto": 44, "ptrace": 101, "kill": 62, "tkill": 200, "process_vm_readv": 310,
+            "process_vm_writev": 311, "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161, "unshare": 272, "setns": 308,
+            "bpf": 321, "keyctl": 250, "add_key": 248, "io_uring_setup": 425, "perf_event_open": 298, "userfaultfd": 323,
+            "init_module": 175, "finit_module": 313, "kexec_load": 246, "reboot": 169, "swapon": 167, "settimeofday": 164,
+            "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438, "open_by_handle_at": 304, "memfd_secret": 447,
+            "setsid": 112, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297,
         },
     ),
     "aarch64": (
         0xC00000B7,
         {
-            "execve": 221, "execveat": 281, "socket": 198, "socketpair": 199, "connect": 203, "bind": 200, "accept": 202, "accept4": 242,
-            "sendto": 206, "ptrace": 117, "kill": 129, "tkill": 130, "process_vm_readv": 270, "process_vm_writev": 271, "mount": 40, "umount2": 39,
-            "pivot_root": 41, "chroot": 51, "unshare": 97, "setns": 268, "bpf": 280, "keyctl": 219, "add_key": 217, "io_uring_setup": 425,
-            "perf_event_open": 241, "userfaultfd": 282, "init_module": 105, "finit_module": 273, "kexec_load": 104, "reboot": 142, "swapon": 224,
-            "settimeofday": 170, "pidfd_open": 434, "pidfd_send_signal": 424, "pidfd_getfd": 438, "open_by_handle_at": 265, "memfd_secret": 447,
-            "setsid": 157, "rt_sigqueueinfo": 138, "rt_tgsigqueueinfo": 240,
+            "execve": 221, "execveat": 281, "socket": 198, "socketpair": 199, "connect": 203, "bind": 200, "accept": 202,
+            "accept4": 242, "sendto": 206, "ptrace": 117, "kill": 129, "tkill": 130, "process_vm_readv": 270, "process_vm_writev": 271,
+            "mount": 40, "umount2": 39, "pivot_root": 41, "chroot": 51, "unshare": 97, "setns": 268, "bpf": 280, "keyctl": 219,
+            "add_key": 217, "io_uring_setup": 425, "perf_event_open": 241, "userfaultfd": 282, "init_module": 105, "finit_module": 273,
+            "kexec_load": 104, "reboot": 142, "swapon": 224, "settimeofday": 170, "pidfd_open": 434, "pidfd_send_signal": 424,
+            "pidfd_getfd": 438, "open_by_handle_at": 265, "memfd_secret": 447, "setsid": 157, "rt_sigqueueinfo": 138,
+            "rt_tgsigqueueinfo": 240,
         },
     ),
 }  # fmt: skip

@@ -71,6 +71,8 @@ def _fork(request: dict[str, Any], blobs: tuple[bytes, ...], limits: Limits, fol
         os.close(output_w)
         os.chdir(folder)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        for fatal in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
+            signal.signal(fatal, signal.SIG_DFL)  # libraries print slow backtraces; a crash may just be one
         _JOBS[request["job"]](request, blobs, limits, folder, result_w)
         code = 0
     finally:

@@ -45,7 +45,9 @@ def _value(n: ast.expr, text: str, sizes: Mapping[str, int]) -> int:
         return n.value
     if isinstance(n, ast.Name):
         if n.id not in sizes:
-            raise InputError(f"shape expression {text!r} uses {n.id!r}, which is no size", fix=f"known: {', '.join(sorted(sizes)) or 'none'}")
+            raise InputError(
+                f"shape expression {text!r} uses {n.id!r}, which is no size", fix=f"known: {', '.join(sorted(sizes)) or 'none'}"
+            )
         return sizes[n.id]
     if isinstance(n, ast.BinOp) and type(n.op) in _BINARY:
         return _BINARY[type(n.op)](_value(n.left, text, sizes), _value(n.right, text, sizes))

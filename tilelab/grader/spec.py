@@ -281,7 +281,14 @@ _NAMES: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a 
 
 
 def _tensor(r: _Reader, data: Any, where: str) -> Tensor:
-    keys: _Keys = {"name": (str, _MUST), "dtype": (str, _MUST), "shape": (list, _MUST), "role": (str, "in"), "low": (object, 0), "high": (object, 4)}
+    keys: _Keys = {
+        "name": (str, _MUST),
+        "dtype": (str, _MUST),
+        "shape": (list, _MUST),
+        "role": (str, "in"),
+        "low": (object, 0),
+        "high": (object, 4),
+    }
     t = r.table(data, where, keys)
     r.choice(f"{where}.role", t["role"], ROLES)
     return Tensor(**{**t, "shape": tuple(t["shape"])})

@@ -41,8 +41,8 @@ class Submission:
 def read_submission(path: str | Path, entry: str) -> Submission:
     """Read a ``.py`` or ``.ipynb`` file.
 
-    A Python file counts as a whole. Of a notebook, or of a file with ``# %%`` cells, only what ``entry`` needs counts: its definition, and the imports,
-    functions and assignments that this uses, in every cell; displays, plots and checks do not run.
+    A Python file counts as a whole. Of a notebook, or of a file with ``# %%`` cells, only what ``entry`` needs counts:
+    its definition, and the imports, functions and assignments that this uses; displays, plots and checks do not run.
 
     Raises:
         InputError: No such file, not Python, or Python cannot parse it; the message names file, line and remedy.
@@ -86,7 +86,11 @@ def files_of(paths: Iterable[str | Path]) -> list[Path]:
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            found = sorted(p for p in path.rglob("*") if p.suffix in (".py", ".ipynb") and not any(q.startswith(".") for q in p.relative_to(path).parts))
+            found = sorted(
+                p
+                for p in path.rglob("*")
+                if p.suffix in (".py", ".ipynb") and not any(q.startswith(".") for q in p.relative_to(path).parts)
+            )
             if not found:
                 raise InputError(f"{path}: no .py or .ipynb file in it", fix="give the folder that holds the submissions")
             out += found
@@ -151,7 +155,7 @@ def _always(s: ast.stmt) -> bool:
 
 
 def _first_line(s: ast.stmt) -> int:
-    decorators = getattr(s, "decorator_list", [])
+    decorators: list[ast.expr] = getattr(s, "decorator_list", [])
     return min([s.lineno, *(d.lineno for d in decorators)])
 
 

@@ -33,7 +33,9 @@ def capture_submission(request: dict[str, Any], write: Write) -> None:
         namespace = _run(request["units"])
         entry = request["entry"]
         if entry not in namespace:
-            return _error(write, "no kernel", f"it defines no kernel named {entry!r}", fix=f"define a @tilelang.jit function called {entry}")
+            return _error(
+                write, "no kernel", f"it defines no kernel named {entry!r}", fix=f"define a @tilelang.jit function called {entry}"
+            )
         for sizes in request["sizes"]:
             write(capture_one(namespace[entry], sizes))
     except MemoryError:
@@ -50,7 +52,9 @@ def capture_submission(request: dict[str, Any], write: Write) -> None:
         if isinstance(e, OSError) and e.errno == errno.EFBIG:
             return _error(write, "file", "it wrote a file larger than a submission may", fix="a kernel needs no files")
         line, file = _where(e, {u["file"] for u in request["units"]})
-        return _error(write, "raised", f"running it raised {type(e).__name__}: {_short(e)}", fix="run the file by itself first", line=line, file=file)
+        return _error(
+            write, "raised", f"running it raised {type(e).__name__}: {_short(e)}", fix="run the file by itself first", line=line, file=file
+        )
     write(wire.frame(wire.END))
     return None
 

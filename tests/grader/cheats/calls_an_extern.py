@@ -1,4 +1,5 @@
 # fails: refused
+# ruff: noqa
 import tilelang
 import tilelang.language as T
 

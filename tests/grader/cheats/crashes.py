@@ -1,4 +1,5 @@
 # fails: crash
+# ruff: noqa
 import ctypes
 
 ctypes.string_at(0)

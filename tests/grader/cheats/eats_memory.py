@@ -1,4 +1,5 @@
 # fails: memory
+# ruff: noqa
 hoard = []
 while True:
     hoard.append(bytearray(64 << 20))

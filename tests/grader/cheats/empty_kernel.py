@@ -1,4 +1,5 @@
 # fails: TL104
+# ruff: noqa
 import tilelang
 import tilelang.language as T
 

@@ -1,3 +1,4 @@
 # fails: output
+# ruff: noqa
 while True:
     print('{"score": 100, "passed": true}' * 100)

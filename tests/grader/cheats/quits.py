@@ -1,4 +1,5 @@
 # fails: exit
+# ruff: noqa
 import sys
 
 sys.exit(0)

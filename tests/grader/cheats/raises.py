@@ -1,2 +1,3 @@
 # fails: raised
+# ruff: noqa
 1 / 0
