@@ -107,7 +107,15 @@ def _configured(lang: str) -> Iterator[None]:
         if built.is_dir():  # a checkout: what was built last, whether or not it is installed
             shutil.copytree(built, Path(scratch, "data", "labextensions", "tilelab"))
             _prepend("JUPYTER_PATH", Path(scratch, "data"))
+        elif not _installed():
+            print("tilelab: the side panel was not built into this installation; in a checkout, `make venv` builds it", file=sys.stderr)
         yield
+
+
+def _installed() -> bool:
+    from jupyter_core.paths import jupyter_path
+
+    return any(Path(folder, "tilelab", "package.json").is_file() for folder in jupyter_path("labextensions"))
 
 
 def _prepend(variable: str, folder: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
-from tornado import web
+from tornado.web import HTTPError, authenticated
 
 from tilelab.errors import InputError, TileLabError
 from tilelab.lab.shelf import LANGUAGES, Shelf
@@ -37,7 +37,7 @@ class _Handler(APIHandler):
     def shelf(self) -> Shelf:
         root = getattr(self.contents_manager, "root_dir", None)
         if not root:
-            raise web.HTTPError(501, "TileLab needs a Jupyter server that keeps its files in a folder")
+            raise HTTPError(501, "TileLab needs a Jupyter server that keeps its files in a folder")
         return Shelf(root=Path(root))
 
     def language(self, given: object) -> str:
@@ -63,7 +63,7 @@ class _Handler(APIHandler):
 class PuzzlesHandler(_Handler):
     """The list of puzzles."""
 
-    @web.authenticated
+    @authenticated
     async def get(self) -> None:
         """Answer with every puzzle, its texts in the language asked for, and how far the learner is."""
         await self.answer(lambda: self.shelf().listing(self.language(self.get_query_argument("lang", "en"))))
@@ -72,7 +72,7 @@ class PuzzlesHandler(_Handler):
 class ProgressHandler(_Handler):
     """How far the learner is."""
 
-    @web.authenticated
+    @authenticated
     async def get(self) -> None:
         """Answer with the state and score of each puzzle, and how many are solved."""
         await self.answer(lambda: self.shelf().progress())
@@ -81,7 +81,7 @@ class ProgressHandler(_Handler):
 class OpenHandler(_Handler):
     """Opening a puzzle."""
 
-    @web.authenticated
+    @authenticated
     async def post(self) -> None:
         """Copy the puzzle's notebook into the learner's folder unless a copy is there, and answer where it is."""
         body = self.get_json_body()
