@@ -11,10 +11,12 @@ from typing import Any
 from tilelab import ir
 from tilelab.compiler.provenance import recording
 from tilelab.compiler.quiet import quiet
+from tilelab.compiler.reader import not_supported
 from tilelab.compiler.refusals import input_error, is_ours, refusal
 from tilelab.compiler.statements import read_prim_func
-from tilelab.errors import EnvironmentLacks, InputError, TileLabError
+from tilelab.errors import EnvironmentLacks, InputError, TileLabError, VerifyError
 from tilelab.finding import KernelRefused
+from tilelab.verify import verify
 
 #: Attribute of a Program under which a jit's pass configuration is kept.
 PASS_CONFIGS = "tilelang_pass_configs"
@@ -38,7 +40,11 @@ def capture(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None,
     if isinstance(kernel, ir.Program):
         return kernel
     with loading(files):
-        return _capture(kernel, tensors, dict(consts or {}))
+        program = _capture(kernel, tensors, dict(consts or {}))
+    try:
+        return verify(program, closed=False)
+    except VerifyError as error:
+        raise not_supported(error.what, error.loc) from error
 
 
 def capture_prim_func(func: Any, *, outputs: Any = None, extra_attrs: Mapping[str, Any] | None = None) -> ir.Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tilelab import ir
@@ -79,6 +80,7 @@ def _buffer_layout(reader: Reader, name: str, buffer: ir.Buffer, layout: Any, th
     shape = _shape(index_map) if index_map is not None else None
     if index_map is None or shape is None:
         return None
+    index_map, threads = _in_block(index_map, layout, threads)
     fragment = index_map.thread is not None
     return Layout(
         name=name,
@@ -93,10 +95,12 @@ def _buffer_layout(reader: Reader, name: str, buffer: ir.Buffer, layout: Any, th
 
 
 def _loop_layout(reader: Reader, node: Any, threads: int, taken: Mapping[str, Any]) -> Layout | None:
-    index_map = _map(reader, node.annotations["parallel_loop_layout"])
+    layout = node.annotations["parallel_loop_layout"]
+    index_map = _map(reader, layout)
     shape = _shape(index_map) if index_map is not None else None
     if index_map is None or shape is None:
         return None
+    index_map, threads = _in_block(index_map, layout, threads)
     from tilelang.ir import get_stmt_span
 
     loc = loc_of_span(get_stmt_span(node))
@@ -109,6 +113,18 @@ def _map(reader: Reader, layout: Any) -> ir.IndexMap | None:
         return reader.layout(layout)
     except KernelRefused:
         return None
+
+
+def _in_block(index_map: ir.IndexMap, layout: Any, threads: int) -> tuple[ir.IndexMap, int]:
+    """Number threads within the block: TileLang numbers those of a warp-specialised role from the role's first."""
+    over = getattr(layout, "thread_range", None)
+    if index_map.thread is None or over is None:
+        return index_map, threads
+    first, count = (int(getattr(e, "value", 0)) for e in (over.min, over.extent))
+    if first:
+        base = ir.Const(dtype="int32", value=first)
+        index_map = replace(index_map, thread=ir.Bin(dtype="int32", op="add", a=index_map.thread, b=base))
+    return index_map, first + count
 
 
 def _shape(index_map: ir.IndexMap) -> tuple[int, ...] | None:

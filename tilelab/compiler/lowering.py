@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from tilelab.compiler.front import PASS_CONFIGS, capture, loading
 from tilelab.compiler.layouts import read_layouts, read_pipelines
 from tilelab.compiler.quiet import quiet
 from tilelab.compiler.targets import tvm_target
-from tilelab.compiler.watch import LAYOUTS, StopHere, Watch
+from tilelab.compiler.watch import LAYOUTS, Watch
 from tilelab.compiler.writer import emit
 from tilelab.errors import EnvironmentLacks, InputError
 from tilelab.finding import KernelRefused
@@ -72,10 +71,10 @@ def infer_layouts(program: ir.Program, target: str = "sm_80") -> dict[str, Layou
     watch = Watch(stop_after=LAYOUTS)
     func = emit(program)
     try:
-        with suppress(StopHere):
-            _run(func, program, tvm_t, watch)
+        _run(func, program, tvm_t, watch)
     except Exception as error:
-        raise KernelRefused(conflicts.lowering_finding(error, program, name, _tries(tvm_t))) from error
+        if not watch.stopped:
+            raise KernelRefused(conflicts.lowering_finding(error, program, name, _tries(tvm_t))) from error
     module = watch.kept.get(LAYOUTS)
     return read_layouts(module, threads_of(program))[0] if module is not None else {}
 
@@ -140,12 +139,11 @@ def _run(func: Any, program: ir.Program, tvm_t: Any, watch: Watch) -> Any:
 
 def _tries(tvm_t: Any) -> conflicts.Tries:
     def tries(edited: ir.Program) -> bool:
+        watch = Watch(stop_after=LAYOUTS)
         try:
-            _run(emit(edited), edited, tvm_t, Watch(stop_after=LAYOUTS))
-        except StopHere:
-            return True
+            _run(emit(edited), edited, tvm_t, watch)
         except Exception:
-            return False
+            return watch.stopped
         return True
 
     return tries

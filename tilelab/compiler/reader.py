@@ -236,7 +236,8 @@ class Reader:
 
     def layout(self, v: Any) -> ir.IndexMap:
         """Read a TileLang layout or fragment."""
-        forward = v.get_forward_vars()
+        shape = self.exprs(v.get_input_shape())
+        forward = list(v.get_forward_vars())[-len(shape) :]  # the replication variable, if any, stands before them
         thread, replicate, copies = None, None, 1
         if type(v).__name__ != "Layout":
             thread = self.expr(v.thread)
@@ -244,7 +245,7 @@ class Reader:
             replicate = self._placeholder(v.thread) if copies > 1 else None
         return ir.IndexMap(
             params=tuple(self.var(getattr(i, "var", i)) for i in forward),
-            shape=self.exprs(v.get_input_shape()),
+            shape=shape,
             index=self.exprs(v.index),
             thread=thread,
             replicate=replicate,

@@ -25,6 +25,7 @@ class Watch:
         kept: Name → the module after that pass, for :data:`KEPT`.
         last: The module before the pass that is running (or failed).
         running: Name of that pass.
+        stopped: Lowering was ended on purpose, after the pass that was asked for.
     """
 
     def __init__(self, *, texts: bool = False, stop_after: str = "") -> None:
@@ -32,6 +33,7 @@ class Watch:
         self.kept: dict[str, Any] = {}
         self.last: Any = None
         self.running = ""
+        self.stopped = False
         self.instrument = _instrument(self)
         self._open: list[tuple[float, Any]] = []
         self._texts = texts
@@ -55,7 +57,8 @@ class Watch:
         if name in KEPT:
             self.kept[name] = mod
         if name == self._stop_after:
-            raise StopHere
+            self.stopped = True
+            raise StopHere  # arrives as another exception, by way of C++
 
 
 def _instrument(watch: Watch) -> Any:
