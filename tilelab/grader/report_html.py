@@ -74,5 +74,10 @@ _STYLE = """<style>
 .tl-report .tl-bar{height:.4em;background:#8884;border-radius:.2em}
 .tl-report .tl-bar i{display:block;height:100%;background:#2e8b57;border-radius:.2em}
 .tl-report ul{padding-left:.2em;list-style:none}.tl-report .ok span{color:#2e8b57}.tl-report .no span{color:#d9534f}
-.tl-report td,.tl-report th{text-align:left;padding:.1em .8em .1em 0}.tl-report .tl-basis{opacity:.7;font-size:.9em}
+.tl-report .tl-basis{opacity:.7;font-size:.9em}
+/* Thrice, to outweigh what notebooks say of tables: right-aligned columns of equal width. */
+.tl-report.tl-report.tl-report table{table-layout:auto;margin:.4em 0}.tl-report.tl-report.tl-report tr{background:none}
+.tl-report.tl-report.tl-report :is(td,th){text-align:left;vertical-align:top;padding:.1em 1em .1em 0;max-width:none}
+.tl-report.tl-report.tl-report :is(td,th):first-child{white-space:nowrap}
+.tl-report.tl-report.tl-report :is(td,th):nth-child(2){overflow-wrap:normal}
 </style>"""
