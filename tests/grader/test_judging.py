@@ -218,3 +218,83 @@ def test_folders_expand_sorted_without_hidden_ones(tmp_path):
 def test_specs_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         puzzle("1").spec.id = "02_other"
+
+
+# ------------------------------------------------------------------------------------------------------- points
+def judged(spec, path="solution.py"):
+    """Grade a file of puzzle 1 under a spec of its own."""
+    from tilelab.grader.grading import grade
+
+    return grade(spec, puzzle("1").folder / path, seed=2)
+
+
+def test_a_warning_costs_five_points_once_and_an_allowed_one_nothing():
+    spec = dataclasses.replace(puzzle("1").spec, refused=frozenset())
+    report = judged(spec, "wrong/plain_range.py")
+    assert report.passed
+    assert not report.clean
+    assert report.score == 95
+    assert judged(dataclasses.replace(spec, allowed=frozenset({"TL601"})), "wrong/plain_range.py").score == 100
+
+
+def test_counts_lie_between_the_start_and_the_best():
+    spec = puzzle("1").spec
+    for start, best, points in [(16777216, 8388608, 25), (8388608, 4194304, 0), (12582912, 4194304, 12.5), (4194304, 2097152, 0)]:
+        figure = dataclasses.replace(spec.counts[0], start=start, best=best, floor=None)
+        assert judged(dataclasses.replace(spec, counts=(figure,))).counts["bytes_moved"].points == points
+
+
+def test_less_than_the_compulsory_work_is_a_finding():
+    spec = puzzle("1").spec
+    report = judged(dataclasses.replace(spec, counts=(dataclasses.replace(spec.counts[0], floor=1e9),)))
+    assert report.counts["bytes_moved"].points == 0
+    assert "TL604" in {f.code for f in report.findings}
+    assert not report.clean
+
+
+def test_what_is_not_measured_yet_costs_nothing():
+    spec = puzzle("1").spec
+    report = judged(dataclasses.replace(spec, counts=(*spec.counts, dataclasses.replace(spec.counts[0], name="overlap"))))
+    assert report.score == 100
+    assert report.counts["overlap"].value is None
+    assert report.to_json()["counts"]["overlap"] == {"value": None, "best": 8388608, "points": 0}
+
+
+def test_where_lowering_is_not_possible_the_most_is_75_and_it_says_so(monkeypatch):
+    from tilelab.errors import EnvironmentLacks
+    from tilelab.grader import judge
+
+    def lacks(program, target):
+        raise EnvironmentLacks("no CUDA back end here")
+
+    monkeypatch.setattr(judge, "lowering_facts", lacks)
+    report = judged(puzzle("1").spec)
+    assert (report.score, report.max, report.passed) == (75, 75, True)
+    assert "75 is the most" in report.basis
+
+
+def test_rules_on_operations_and_launches():
+    spec = puzzle("1").spec
+    for change, said in [
+        ({"forbidden": frozenset({"copy"})}, "uses copy, which this puzzle does not allow"),
+        ({"required": frozenset({"gemm"})}, "does not use gemm"),
+        ({"launches": 0}, "launches 1 kernels; this puzzle allows 0"),
+        ({"returns": (dataclasses.replace(spec.returns[0], dtype="float16"),)}, "B is (1,) float32; it should be (1,) float16"),
+        ({"arguments": spec.arguments * 2}, "copy takes A; it should have"),
+    ]:
+        report = judged(dataclasses.replace(spec, **change))
+        assert report.score == 0
+        assert said in report.checks[0].message
+
+
+def test_no_cuda_device_is_something_the_machine_lacks():
+    import torch
+
+    from tilelab.errors import EnvironmentLacks
+    from tilelab.grader.grading import grade
+
+    if torch.cuda.is_available():
+        assert "run on" in grade(puzzle("1"), puzzle("1").folder / "solution.py", device="cuda").basis
+    else:
+        with pytest.raises(EnvironmentLacks):
+            grade(puzzle("1"), puzzle("1").folder / "solution.py", device="cuda")

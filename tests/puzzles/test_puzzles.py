@@ -155,3 +155,26 @@ def test_a_puzzle_by_any_of_its_names(name):
 
 def test_the_notebook_is_byte_identical_each_time():
     assert json.dumps(puzzle("1").notebook()) == json.dumps(puzzle("1").notebook())
+
+
+def test_the_wheel_carries_every_puzzle_and_no_solution():
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    carried = hook.released_puzzles(ROOT)
+    for p in ALL:
+        names = {Path(to).name for to in carried.values() if Path(to).parent == Path("tilelab/_puzzles") / p.id}
+        assert names == {"puzzle.toml", "oracle.py", "stub.py", "README.md", "README.zh.md", "picture.svg"}
+
+
+def test_a_puzzle_without_its_solution_is_whole(tmp_path):
+    import shutil
+
+    shutil.copytree(ALL[0].folder, tmp_path / ALL[0].id, ignore=shutil.ignore_patterns("puzzle.py", "solution.py", "wrong"))
+    carried = puzzle(tmp_path / ALL[0].id)
+    assert carried.notebook() == ALL[0].notebook()
+    assert grade(carried, ALL[0].folder / "solution.py", seed=1).score == 100
+    with pytest.raises(Exception, match="in the repository and not in the wheel"):
+        carried.source()

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if len(reports) > 1:
             width = max(len(r.submission) for r in reports)
             print("\n" + "\n".join(f"{r.submission:<{width}}  {r.score:6.1f}  {'passed' if r.passed else _why(r)}" for r in reports))
-    return 0 if all(r.passed for r in reports) else 1
+    return 0 if all(r.passed and not any(f.severity == "error" for f in r.findings) for r in reports) else 1
 
 
 def _why(report: object) -> str:
