@@ -134,14 +134,14 @@ class ExprCompiler:
     def cast(self, a: Ex, dtype: str, ctx: Context) -> Ex:
         """``a`` converted to ``dtype``."""
         src, dst = dtypes.parse(a.dtype)[0], dtypes.parse(dtype)[0]
-        if a.const is not None and not isinstance(a.const, str):
-            return const(dtype, a.const) if dtypes.parse(dtype)[1] == 1 else replace(a, dtype=dtype)
+        if a.const is not None and not isinstance(a.const, str) and dtypes.parse(dtype)[1] == 1:
+            return const(dtype, a.const)
         if src == dst:
             return replace(a, dtype=dtype)
         fa = a.fn
         both_int = dtypes.info(src).kind in "iu" and dtypes.info(dst).kind in "iu"
         aff = a.aff if both_int and dtypes.info(dst).bits >= 32 else None
-        watch = _overflow_watch(src, dst, ctx)
+        watch = _overflow_watch(src, dst, ctx) if dtypes.parse(dtype)[1] == 1 else None
 
         def fn(fr: Frame) -> Value:
             x = fa(fr)
@@ -151,6 +151,8 @@ class ExprCompiler:
                 return dtypes.cast(x, src, dst)
             return arith.as_scalar(dst, dtypes.cast(np.asarray([x], dtypes.carrier(src)), src, dst)[0])
 
+        if dtypes.parse(dtype)[1] > 1:
+            return Ex(dtype=dtype, fn=lambda fr: dtypes.cast(fa(fr), src, dst), axes=a.axes, loads=a.loads)
         if both_int and not a.axes:
             wrap = arith.wrapper(dst)
             return Ex(dtype=dtype, fn=lambda fr: wrap(int(fa(fr))), aff=aff, loads=a.loads, key=_key(("cast", dst), a))
@@ -162,6 +164,8 @@ class ExprCompiler:
     def choose(self, dtype: str, cond: ir.Expr, yes: ir.Expr, no: ir.Expr, ctx: Context) -> Ex:
         """``yes`` where ``cond`` else ``no``; each is evaluated under its part of the mask."""
         c, a, b = self.expr(cond, ctx), self.expr(yes, ctx), self.expr(no, ctx)
+        if dtypes.parse(dtype)[1] > 1:
+            return self.vector_choose(dtype, c, a, b, ctx)
         fc, fa, fb, lazy = c.fn, a.fn, b.fn, a.loads or b.loads
         finish = arith.finisher(dtype) if not arith.rounds(dtype) else (lambda x: x)
         want = dtypes.carrier(dtype)
@@ -187,6 +191,19 @@ class ExprCompiler:
 
         axes = c.axes | a.axes | b.axes
         return Ex(dtype=dtype, fn=fn, axes=axes, loads=c.loads or lazy, key=_key("?", c, a, b))
+
+    def vector_choose(self, dtype: str, c: Ex, a: Ex, b: Ex, ctx: Context) -> Ex:
+        """A choice between vectors, lane by lane or as a whole."""
+        wide = dtypes.parse(c.dtype)[1] > 1
+        fc, fa, fb, rank = c.fn, a.fn, b.fn, ctx.rank
+
+        def fn(fr: Frame) -> Value:
+            x = fc(fr)
+            if not isinstance(x, np.ndarray):
+                return fa(fr) if x else fb(fr)
+            return np.where(x if wide or x.ndim > rank else x[..., None], fa(fr), fb(fr))
+
+        return Ex(dtype=dtype, fn=fn, axes=c.axes | a.axes | b.axes, loads=c.loads or a.loads or b.loads)
 
     def _load(self, e: ir.Load, ctx: Context) -> Ex:
         if dtypes.parse(e.dtype)[1] != dtypes.parse(e.buffer.dtype)[1] or any(dtypes.parse(i.dtype)[1] > 1 for i in e.indices):

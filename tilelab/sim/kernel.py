@@ -11,7 +11,7 @@ import numpy as np
 from tilelab import ir
 from tilelab.finding import finding
 from tilelab.ops import SPELLING
-from tilelab.sim import dtypes, effects, ownership, stmt, sync, threads, waste
+from tilelab.sim import draws, dtypes, effects, ownership, stmt, sync, threads, vectors, waste
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context, Grid
 from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, both, value_of
@@ -48,6 +48,7 @@ class Compiler(StmtCompiler):
         self.launches = 0
         self.block_uniform = True  # where something waits, control flow is the same in all blocks
         self.between_blocks = False  # blocks wait for each other
+        self.rng: tuple[int, int] | None = None  # slot of the random states, and the rank where they were made
         self.barriers: dict[ir.Var, tuple[int, ...]] = {}  # data pointer → arrivals of each mbarrier
         self.views: dict[ir.Buffer, int] = {}  # another shape or dtype of known storage → its slot
         self.views_of: dict[int, list[Any]] = {}
@@ -91,6 +92,18 @@ class Compiler(StmtCompiler):
             offset = self.expr(buffer.elem_offset, ctx) if buffer.elem_offset is not None else None
             self.views_of.setdefault(slot, []).append((own, buffer, shape, strides, offset))
         return self.views[buffer]
+
+    def flat_element(self, data: ir.Var, offset: ir.Expr, ctx: Context) -> ir.Load:
+        """Element ``offset`` of the storage of ``data``, counted in C order, as an element of its buffer."""
+        if data not in self.buffers:
+            raise Unsupported(f"the address of {data.name}, which is no buffer", ctx.loc)
+        buffer = self.specs[self.buffers[data]]
+        indices: list[ir.Expr] = []
+        rest = offset
+        for e in reversed(buffer.shape[1:]):
+            indices.insert(0, ir.Bin(dtype=rest.dtype, op="floormod", a=rest, b=e))
+            rest = ir.Bin(dtype=rest.dtype, op="floordiv", a=rest, b=e)
+        return ir.Load(dtype=buffer.dtype, buffer=buffer, indices=(rest, *indices))
 
     def make_views(self, fr: Frame, slot: int) -> None:
         """Make the views of the storage that has just been made."""
@@ -264,7 +277,20 @@ class Compiler(StmtCompiler):
         """Note whether blocks may go different ways around something that waits."""
         self.block_uniform &= not any(a < len(ctx.grid.blocks) for c in conditions for a in c.axes)
 
-    def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op, varies: bool) -> Op:
+    def roles(self, ops: list[Op]) -> list[Op]:
+        """Runs of neighbouring branches that concern different threads become one statement in which they run together."""
+        out: list[Op] = []
+        group: list[Op] = []
+        for op in [*ops, Op(stmt.nothing, None, None)]:
+            if op.role is not None:
+                group.append(op)
+                continue
+            out.extend([Op(group[0].run, sync.side_by_side(tuple(group)))] if len(group) > 1 and any(o.gen for o in group) else group)
+            group = []
+            out.append(op)
+        return out
+
+    def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op) -> Op:
         """The sides of a branch in which something waits are roles, each a coroutine."""
         self.uniform_or_not(ctx, cond)
         fc = cond.fn

@@ -141,7 +141,7 @@ class Shadow:
         bad = np.zeros(mine.shape, np.bool_)
         hit = "write-read" if kind in ("read", "atomic_load") else "write-write"
         for name in against:
-            found = self._other(self.tables[name][where], mine)
+            found = self._other(self.tables[name][where], mine, on)
             if found.any():
                 if name in ("reader", "polled") and not bad.any():
                     hit = "read-write"
@@ -165,14 +165,17 @@ class Shadow:
         if bad.any():
             self._report(acc, fr, buf, bad, hit, value)
 
-    def _other(self, table: Value, mine: Value) -> Value:
+    def _other(self, table: Value, mine: Value, on: Value) -> Value:
+        """Active lanes whose element another block has touched that is not known to come before."""
         bad = (table != -1) & (table != mine)
-        if bad.any():
-            for i in zip(*np.nonzero(bad), strict=True):
-                if self.order.before(int(table[i]), int(mine[i])):
-                    bad[i] = False
-                elif not self.order.known[int(mine[i])]:
-                    break
+        if on is not None:
+            bad &= on
+        if bad.any() and any(self.order.known):
+            pairs = table[bad].astype(np.int64) * len(self.order.known) + mine[bad]
+            first, back = np.unique(pairs, return_inverse=True)
+            n = len(self.order.known)
+            unordered = np.array([not self.order.before(int(p // n), int(p % n)) for p in first])
+            bad[bad] = unordered[back]
         return bad
 
     def _report(self, acc: Any, fr: Frame, buf: Buf, bad: Value, kind: str, value: Value) -> None:
@@ -302,8 +305,7 @@ class Nest:
         """Note a read."""
         where, me, on = self._lanes(acc, fr, buf)
         writer, reader = self._table(acc, fr, buf)
-        w = writer[where]
-        bad = (w != -1) & (w != me)
+        bad = self._other(writer[where], me, acc, fr, buf)
         if on is not None:
             bad &= on
         if bad.any():
@@ -317,13 +319,12 @@ class Nest:
         """Note a write."""
         where, me, on = self._lanes(acc, fr, buf)
         writer, reader = self._table(acc, fr, buf)
-        w, r = writer[where], reader[where]
-        bad = (w != -1) & (w != me)
+        bad = self._other(writer[where], me, acc, fr, buf)
         kind = "write-write"
-        by_read = (r != -1) & (r != me)
+        by_read = self._other(reader[where], me, acc, fr, buf)
         sel, who = (tuple(x[on] for x in where), me[on]) if on is not None else (tuple(x.reshape(-1) for x in where), me.reshape(-1))
         writer[sel] = who
-        clash = bad | (writer[where] != me)
+        clash = bad | self._other(writer[where], me, acc, fr, buf)
         if on is not None:
             clash &= on
             by_read &= on
@@ -334,6 +335,14 @@ class Nest:
             kind, clash = "read-write", by_read
         if clash.any():
             self._report(acc, fr, buf, clash, kind)
+
+    def _other(self, table: Value, me: Value, acc: Any, fr: Frame, buf: Buf) -> Value:
+        """Lanes whose element another lane (of the same block) has touched."""
+        bad = (table != -1) & (table != me)
+        if buf.is_global and any(fr.size[a] > 1 for a in range(len(acc.ctx.grid.blocks))):
+            per = int(np.prod([fr.size[a] for a in range(self.plan.axes_from, acc.rank)], dtype=np.int64))
+            bad &= (table >= 0) & (table // per == me // per)
+        return bad
 
     def _same(self, acc: Any, fr: Frame, where: Any, value: Value, clash: Value, on: Value) -> bool:
         """Whether lanes that meet at one element all write the same value there."""

@@ -26,6 +26,7 @@ class Op(NamedTuple):
 
     run: Run
     gen: Gen | None = None
+    role: Callable[[Frame], Any] | None = None  # which threads a branch by thread concerns
 
 
 def nothing(fr: Frame) -> None:
@@ -122,7 +123,14 @@ class StmtCompiler(ExprCompiler):
     # ----------------------------------------------------------------------------------------------- statements
     def body(self, body: ir.Body, ctx: Context, *, loop: bool = False) -> Op:
         """Compile statements in order; ``loop`` says that a break among them is ours to handle."""
-        return sequence([self.stmt(s, ctx) for s in body], breaks=loop or breaks(body))
+        ops = [self.stmt(s, ctx) for s in body]
+        if any(o.gen is not None and o.role is not None for o in ops):
+            ops = self.roles(ops)
+        return sequence(ops, breaks=loop or breaks(body))
+
+    def roles(self, ops: list[Op]) -> list[Op]:
+        """A hook: neighbouring branches of different threads run at the same time."""
+        return ops
 
     def stmt(self, s: ir.Stmt, ctx: Context) -> Op:
         """Compile one statement."""
@@ -482,8 +490,9 @@ class StmtCompiler(ExprCompiler):
             return self.body(s.then if cond.const else s.orelse, ctx)
         plan, ctx = self._divergent_nest(ctx, varies and not self.waits((s,)))
         yes, no = self.body(s.then, ctx), self.body(s.orelse, ctx)
+        role = _threads_of(cond.fn) if varies and no.run is nothing else None
         if yes.gen is not None or no.gen is not None:
-            return self.branch(ctx, cond, yes, no, varies)
+            return self.branch(ctx, cond, yes, no)._replace(role=role)
         fc, then, orelse = cond.fn, yes.run, no.run
 
         def run(fr: Frame) -> None:
@@ -507,20 +516,19 @@ class StmtCompiler(ExprCompiler):
                         orelse(fr)
             fr.mask = old
 
-        return self._in_nest(plan, run)
+        return self._in_nest(plan, run)._replace(role=role)
 
     def waits(self, body: ir.Body) -> bool:
         """A hook: whether anything in ``body`` may wait."""
         return False
 
-    def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op, varies: bool) -> Op:
+    def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op) -> Op:
         """A hook: a branch in which something waits."""
         raise Unsupported("waiting inside a branch", ctx.loc)
 
     # --------------------------------------------------------------------------------------------------- others
     def _block(self, s: ir.Block, ctx: Context) -> Op:
-        ops = [self.allocate(b, ctx, s.attrs) for b in s.allocs]
-        return sequence([*ops, *(self.stmt(x, ctx) for x in s.body)], breaks=breaks(s.body))
+        return sequence([*(self.allocate(b, ctx, s.attrs) for b in s.allocs), self.body(s.body, ctx)], breaks=breaks(s.body))
 
     def allocate(self, buffer: ir.Buffer, ctx: Context, attrs: Any) -> Op:
         """Storage of ``buffer`` begins."""
@@ -537,8 +545,13 @@ class StmtCompiler(ExprCompiler):
 
     def _eval(self, s: ir.Eval, ctx: Context) -> Op:
         call = s.value
-        if isinstance(call, ir.Call) and call.op in EFFECTS:
-            return EFFECTS[call.op](self, call, ctx)
+        if not isinstance(call, ir.Call):
+            return Op(nothing)
+        name = call.op
+        if name == "tirx.call_extern" and call.args and isinstance(call.args[0], ir.Str) and call.args[0].value in EFFECTS:
+            name = call.args[0].value
+        if name in EFFECTS:
+            return EFFECTS[name](self, call, ctx)
         if is_print(s):
             return prints.one(self, s, ctx)
         plan, ctx = self._single_nest(ctx, (call,))
@@ -563,6 +576,10 @@ _METHODS: dict[type, Callable[[Any, Any, Context], Op]] = {
 def register(node: type, method: Callable[[Any, Any, Context], Op]) -> None:
     """Add the method that compiles statements of type ``node``."""
     _METHODS[node] = method
+
+
+def _threads_of(fc: Callable[[Frame], Value]) -> Callable[[Frame], Any]:
+    return lambda fr: both(fr.mask, fc(fr)) if isinstance(fc(fr), np.ndarray) else np.asarray(bool(fc(fr)))
 
 
 def widen(buf: Any, lanes: int) -> None:

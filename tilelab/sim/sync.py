@@ -90,6 +90,33 @@ def together(tasks: list[Waiting]) -> Waiting:
             yield Several([w for _, w in pending if w is not None])
 
 
+def side_by_side(ops: tuple[Op, ...]) -> Callable[[Frame], Waiting]:
+    """Branches by thread, one after the other in the program: those of different threads run at the same time."""
+
+    def run_all(parts: list[tuple[Op, Frame]]) -> Waiting:
+        for op, fr in parts:
+            if op.gen is not None:
+                yield from op.gen(fr)
+            else:
+                op.run(fr)
+
+    def gen(fr: Frame) -> Waiting:
+        tasks: list[tuple[Any, list[tuple[Op, Frame]]]] = []
+        for op in ops:
+            assert op.role is not None
+            threads = op.role(fr)
+            for i, (others, parts) in enumerate(tasks):
+                if (others & threads).any():
+                    parts.append((op, fr.fork()))
+                    tasks[i] = (others | threads, parts)
+                    break
+            else:
+                tasks.append((threads, [(op, fr.fork())]))
+        yield from together([run_all(parts) for _, parts in tasks])
+
+    return gen
+
+
 def deadlock(waits: list[Wait]) -> Any:
     """The finding of a deadlock: who waits for what."""
     flat: list[Wait] = []

@@ -64,6 +64,55 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     return Op(run)
 
 
+def gemm_sp(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """``c (+)= a @ b`` where ``a`` keeps two of every four elements of a row and ``e`` says which (four bits a group)."""
+    a, e, b, c = (arg(s.op, s.args, n) for n in ("a", "e", "b", "c"))
+    ta, te, tb = (bool(_number(arg(s.op, s.args, n))) for n in ("transpose_a", "transpose_e", "transpose_b"))
+    what = SPELLING[s.op]
+    cells = [Cell() for _ in range(4)]
+    reads = []
+    for region, cell in zip((a, e, b, c), cells, strict=True):
+        space, access = matrix(comp, region, ctx, what, "read")
+        reads.append(space.runs(cell.keep(access.read)))
+    sc, wc = matrix(comp, c, ctx, what, "write")
+    clear, slot = comp.expr(arg(s.op, s.args, "clear_accum"), ctx).fn, comp.slot_of(c.buffer, ctx)
+    product, finish = multiplier(a.buffer.dtype, b.buffer.dtype, c.buffer.dtype), arith.finisher(c.buffer.dtype)
+    result = Cell()
+    write = sc.runs(lambda fr: wc.write(fr, result.value))
+    group = 2 if dtypes.info(a.buffer.dtype).bits == 32 else 4
+    word = dtypes.info(e.buffer.dtype).bits
+
+    def run(fr: Frame) -> None:
+        for read in reads[:3]:
+            read(fr)
+        x, m, y = (cell.value for cell in cells[:3])
+        x, m, y = (v.swapaxes(-1, -2) if t else v for v, t in ((x, ta), (m, te), (y, tb)))
+        z = product(expand_sparse(x, m, group, word), y)
+        if not clear(fr) and not (fr.mem[slot].fill is not None and fr.mem[slot].fill == 0):
+            reads[3](fr)
+            z = cells[3].value + z
+        result.value = finish(z)
+        write(fr)
+
+    return Op(run)
+
+
+def expand_sparse(x: Value, meta: Value, group: int, word: int) -> Value:
+    """The full rows of a compressed matrix: in each group of ``group`` elements, those kept go where ``meta`` says."""
+    m = meta.astype(np.int64) & ((1 << word) - 1)
+    nibbles = (m[..., None] >> (4 * np.arange(word // 4))) & 15
+    nibbles = nibbles.reshape(*m.shape[:-1], -1)
+    kept = group // 2
+    lead = np.broadcast_shapes(x.shape[:-1], nibbles.shape[:-1])
+    groups = x.shape[-1] // kept
+    values = np.broadcast_to(x, (*lead, x.shape[-1])).reshape(*lead, groups, kept)
+    codes = np.broadcast_to(nibbles[..., :groups], (*lead, groups))
+    at = np.stack([codes & 3, codes >> 2], axis=-1) if group == 4 else (codes >> 3)[..., None]  # 0100 the first, 1110 the second
+    full = np.zeros((*lead, groups, group), x.dtype)
+    np.put_along_axis(full, at, values, axis=-1)
+    return full.reshape(*lead, groups * group)
+
+
 class Cell:
     """A value handed from one closure to the next."""
 
@@ -116,5 +165,5 @@ def _number(e: Any) -> Any:
     return e.value if isinstance(e, ir.Const) else e
 
 
-TABLE = {"gemm": gemm, "wgmma_gemm": gemm, "tcgen05_gemm": gemm}
+TABLE = {"gemm": gemm, "wgmma_gemm": gemm, "tcgen05_gemm": gemm, "gemm_sp": gemm_sp, "wgmma_gemm_sp": gemm_sp, "tcgen05_gemm_sp": gemm_sp}
 __all__ = ["TABLE", "Cell", "const", "gemm", "matrix", "multiplier"]
