@@ -388,8 +388,11 @@ class _Checker:
     def define(self, v: Any) -> None:
         self.is_a(v, ir.Var, "a variable")
         self.name(v.name, "a variable")
-        if not allowed.is_dtype(v.dtype) or (v.pointee and not allowed.is_dtype(v.pointee)) or v.scope not in allowed.SCOPES:
-            self.bad(f"the type of the variable {v.name!r}: {v.dtype} {v.pointee} {v.scope}")
+        for dtype in (v.dtype, v.pointee or v.dtype):
+            if not allowed.is_dtype(dtype):
+                self.bad(f"the dtype {dtype!r} of {v.name}")
+        if v.scope not in allowed.SCOPES:
+            self.bad(f"the scope {v.scope!r} of {v.name}")
         self.defined.add(v)
 
     def name(self, text: Any, what: str) -> None:

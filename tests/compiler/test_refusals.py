@@ -1,7 +1,7 @@
 """TileLang's errors in plain words: code, operation, line, shapes, remedy."""
 
 import pytest
-import tilelang  # noqa: F401
+import tilelang
 import tilelang.language as T
 
 import tilelab
@@ -154,3 +154,124 @@ def test_a_missing_name_is_python_s_mistake_to_tell():
         tilelab.capture(missing_name)
     with pytest.raises(InputError, match=r"T has no 'cler'.*did you mean 'clear'"):
         tilelab.capture(misspelt)
+
+
+def out_of_scope():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1):
+            for i in range(4):
+                y = A[i]
+            A[0] = y  # used outside
+
+    return k
+
+
+def too_many_indices():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1) as b:
+            A[b, 0] = 1.0  # too many indices
+
+    return k
+
+
+def no_annotation():
+    @T.prim_func
+    def k(A):
+        with T.Kernel(1):
+            T.clear(A)
+
+    return k
+
+
+def no_threads():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=0):  # no threads
+            T.clear(A)
+
+    return k
+
+
+def four_dimensions():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1, 2, 3, 4):  # four dimensions
+            T.clear(A)
+
+    return k
+
+
+def endless():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1):
+            while True:  # endless
+                T.clear(A)
+
+    return k
+
+
+def divides_by_zero():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32")):
+        with T.Kernel(1):
+            A[0] = 1 // 0  # divides by zero
+
+    return k
+
+
+@tilelang.jit
+def not_returned():
+    B = T.empty((64,), T.float32)
+    with T.Kernel(1):
+        T.clear(B)
+
+
+@tilelang.jit
+def unused_size(A):
+    N = T.const("N")  # noqa: F841
+    A: T.Tensor[[64], T.float32]
+    with T.Kernel(1):
+        T.clear(A)
+
+
+@pytest.mark.parametrize(
+    ("make", "where", "says", "fix"),
+    [
+        (out_of_scope, "# used outside", "variable `y` is used outside", "T.alloc_var"),
+        (too_many_indices, "# too many indices", "1-dimensional", "one index for each dimension"),
+        (no_annotation, "", "missing 1 required positional argument: 'A'", "annotate every parameter"),
+        (no_threads, "# no threads", "threads must be positive", "1 to 1024"),
+        (four_dimensions, "# four dimensions", "T.Kernel", "one to three dimensions"),
+        (endless, "# endless", "Infinite while loop", "a condition"),
+        (divides_by_zero, "# divides by zero", "ZeroDivisionError", "change that line"),
+        (not_returned, "", "`T.empty` are returned", "return every tensor"),
+        (unused_size, "", "`N` is not used", "extent of a tensor annotation"),
+    ],
+)
+def test_each_refusal_says_what_to_try(make, where, says, fix):
+    f = refused(make)
+    assert f.code == "TL702"
+    assert f.file == __file__
+    if where:
+        assert f.line == line_of(where)
+    assert says in f.message
+    assert fix in f.fix
+    assert "\n" not in f.message
+    assert "ir_builder" not in f.message
+    assert len(f.message) < 400
+
+
+def test_a_folder_called_tilelab_is_still_the_users(tmp_path):
+    folder = tmp_path / "tilelab" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "broken.py").write_text(
+        "import tilelang.language as T\n\n\ndef make():\n    @T.prim_func\n    def k(A: T.Tensor((64,), 'float32')):\n"
+        "        with T.Kernel(1):\n            s = T.alloc_shared((8,), 'float32')\n            T.copy(A, s)\n\n    return k\n"
+    )
+    from tilelab.loading import load_kernel
+
+    f = refused(load_kernel(f"{folder}/broken.py::make").kernel)
+    assert (f.code, f.line) == ("TL701", 9)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+import sysconfig
 import traceback
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tilelab.compiler.provenance import is_library
+from tilelab.compiler.provenance import decode, is_library
 from tilelab.errors import InputError
 from tilelab.finding import Finding, finding
 
@@ -57,19 +60,23 @@ def refusal(error: BaseException, *, files: Mapping[str, str] | None = None) -> 
         files: File names as recorded → as the user typed them.
     """
     user, inner = _frames(error)
-    file, line = (user[-1][0].f_code.co_filename, user[-1][1]) if user else (None, None)
+    file, line = (user[-1][0].f_code.co_filename, user[-1][1]) if user else _builder_place(error)
     where: dict[str, Any] = {"file": (files or {}).get(file, file) if file else None, "line": line}
     found = _operation(inner)
-    if found is not None:
+    if found is not None and isinstance(error, AssertionError | ValueError | TypeError | IndexError):
         op, operands, values = found
-        if isinstance(error, AssertionError | ValueError | TypeError | IndexError) and not isinstance(error, NotImplementedError):
-            message = f"T.{op} does not fit its operands: {_named(operands, values)}{_reason(error)}."
-            fix = _HOW.get(op) or _HOW.get(next((k for k in _HOW if k in op), ""), "") or "make the shapes and dtypes agree."
-            evidence = {"operation": f"T.{op}", "operands": {n: _evidence(v) for n, v in zip(operands, values, strict=True)}}
-            return finding("TL701", message, fix=fix, evidence=evidence, **where)
+        message = f"T.{op} does not fit its operands: {_named(operands, values)}{_reason(error)}."
+        fix = _HOW.get(op) or _HOW.get(next((k for k in _HOW if k in op), ""), "") or "make the shapes and dtypes agree."
+        evidence = {"operation": f"T.{op}", "operands": {n: _evidence(v) for n, v in zip(operands, values, strict=True)}}
+        return finding("TL701", message, fix=fix, evidence=evidence, **where)
+    evidence = {"said": plain(str(error))[:2000]}
+    if user and not inner:
+        message = f"Python stops here with {type(error).__name__}: {first_sentence(error)}."
+        return finding("TL702", message, fix=_advice(error) or "change that line.", evidence=evidence, **where)
     called = _called(inner)
-    said = f"TileLang refuses {called}" if called else "TileLang refuses this line"
-    return finding("TL702", f"{said}: {first_sentence(error)}.", fix=_advice(error), evidence={"said": plain(str(error))[:2000]}, **where)
+    said = f"TileLang refuses {called}" if called else "TileLang refuses this line" if line else "TileLang refuses this kernel"
+    fix = _advice(error) or "change that line so that TileLang accepts it."
+    return finding("TL702", f"{said}: {first_sentence(error)}.", fix=fix, evidence=evidence, **where)
 
 
 def input_error(error: BaseException, *, files: Mapping[str, str] | None = None) -> InputError | None:
@@ -105,16 +112,22 @@ def is_ours(error: BaseException) -> bool:
 
 def plain(text: str) -> str:
     """Return TileLang's text without what only its authors can read: C++ frames, IR dumps, internal names."""
+    full = text
     text = re.split(r"\n\s*(?:Stack trace|Traceback|\[bt\])", text)[0]
     text = re.sub(r"^(?:tvm\.\w+(?:\.\w+)*|InternalError|ValueError|TVMError):\s*", "", text.strip())
     text = re.sub(r"Check failed: \([^\n]*?\) (?:is false|\([^\n]*?\)) ?: ?", "", text)
-    text = re.sub(r"Check failed: [^\n:]*: ?", "", text)
-    return text.strip()
+    left = re.sub(r"Check failed: [^\n:]*: ?", "", text).strip()
+    if left:
+        return left
+    check = re.search(r"Check failed: (.*?) is false", full)
+    return f"its check {check[1].strip()} fails" if check else ""
 
 
 def first_sentence(error: BaseException) -> str:
     """Return what an error says, in one line of bounded length and without the final stop."""
     text = " ".join(plain(str(error)).split()) or type(error).__name__
+    text = re.sub(r"make_closure\.<locals>\.(\w+)\.<locals>\.\1\(\)", r"\1", text)
+    text = re.sub(r"! variable `\w+` is defined in frame:.*", "", text)
     cut = re.split(r"(?<=[.!?]) (?=[A-Z])", text)[0]
     return (cut[:240] + "…" if len(cut) > 240 else cut).rstrip(" .:")
 
@@ -134,10 +147,32 @@ def _frames(error: BaseException) -> tuple[list[tuple[FrameType, int]], list[Fra
     return user, inner
 
 
+@cache
+def _not_users() -> tuple[str, ...]:
+    """Folders whose code is not the user's: this package but for its kernels, and Python's own library."""
+    here = Path(__file__).resolve().parents[1]
+    return (*(str(p) for p in here.iterdir() if p.name != "kernels"), *(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib")))
+
+
 def _is_user(file: str) -> bool:
     if is_library(file) or file.startswith(("python/", "/project/")):
         return False
-    return "tilelab/" not in file.replace("\\", "/") or "/kernels/" in file
+    return "site-packages" in file or not file.startswith(_not_users())
+
+
+def _builder_place(error: BaseException) -> tuple[str | None, int | None]:
+    """The line that TileLang's builder had reached when it failed."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for builder in (frame.f_locals.get("self"), frame.f_locals.get("builder")):
+            if type(builder).__name__ == "Builder":
+                loc = decode(str(getattr(builder, "current_file", "")), int(getattr(builder, "current_line", 0)))
+                if loc is not None:
+                    return loc.file, loc.line
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        function = getattr(frame.f_locals.get("self"), "orig_func", None)
+        if function is not None:
+            return function.__code__.co_filename, function.__code__.co_firstlineno
+    return None, None
 
 
 def _deep(inner: list[FrameType]) -> bool:
@@ -185,7 +220,10 @@ def _text(shape: tuple[Any, ...]) -> str:
 
 def _shape_text(v: Any) -> str:
     shape = shape_of(v)
-    return _text(shape) if shape is not None else "one element"
+    if shape is not None:
+        return _text(shape)
+    whole = shape_of(getattr(v, "buffer", None))
+    return f"one element of {_text(whole)}" if whole is not None else "one value"
 
 
 def _named(operands: list[str], values: list[Any]) -> str:
@@ -214,10 +252,31 @@ def _reason(error: BaseException) -> str:
     return f" ({text})"
 
 
+#: What TileLang says → what to try.
+_ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), fix)
+    for pattern, fix in (
+        (r"outside its defining region", "make it with T.alloc_var before the loop or branch, and assign to it inside."),
+        (r"Not all tensor allocated from `T\.empty`", "return every tensor that T.empty makes."),
+        (r"is not used in any buffer shape", "use the T.const size as an extent of a tensor annotation, or make it an argument."),
+        (r"Infinite while loop", "give the loop a condition that the kernel changes, or leave it with T.loop_break()."),
+        (r"missing \d+ required positional argument", "annotate every parameter, e.g. A: T.Tensor((N,), 'float32')."),
+        (r"cannot be used as condition", "compare an element, e.g. if A[i] > 0."),
+        (r"-dimensional, cannot be indexed", "give one index for each dimension of the buffer."),
+        (r"can only be used inside", "call it inside a @T.prim_func or a @tilelang.jit function."),
+        (r"threads must be positive", "launch with 1 to 1024 threads."),
+        (r"grid_size\.size\(\) <= 3", "a grid has one to three dimensions."),
+        (r"unexpected keyword argument", "check the names of its arguments."),
+        (r"scalar integer as the loop_var", "loop over an integer count."),
+        (r"Expected integer argument", "cast to an integer dtype first, with T.cast."),
+    )
+)
+
+
 def _advice(error: BaseException) -> str:
     if isinstance(error, NotImplementedError):
         return "use another form of the operation; TileLang 0.1.15 does not have this one."
-    return "change that line so that TileLang accepts it."
+    return next((fix for pattern, fix in _ADVICE if pattern.search(str(error))), "")
 
 
 def _close(name: str, known: list[str]) -> str:
