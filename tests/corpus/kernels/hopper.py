@@ -74,3 +74,7 @@ def named_barriers(A):
 
 def named_barriers_oracle(A):
     return {"out0": np.concatenate([A[:64][::-1] * 2, A[64:][::-1] * 3]).astype(np.float32)}
+
+
+def gemm_f32_oracle(A, B):
+    return {"out0": A.astype(np.float64) @ B.astype(np.float64)}
