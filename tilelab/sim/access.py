@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import checks
+from tilelab.sim import checks, numbers
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import Ex, Frame, Value, aff_range, aff_values, both, expand, scalar_of, value_of
 from tilelab.sim.memory import Buf
+from tilelab.sim.numbers import INT32
 
 Box = tuple[list[int], list[tuple[int, int, int]]]
 

@@ -58,6 +58,13 @@ class Findings:
         return tuple(sorted(out, key=lambda f: (f.file or "", f.line or 0, f.code, order[id(f)])))
 
 
+class Place:
+    """What a report needs of a place that is not an access."""
+
+    def __init__(self, ctx: Any) -> None:
+        self.ctx, self.loc = ctx, ctx.loc
+
+
 def first_lane(bad: Value) -> tuple[int, ...]:
     """The first lane that is set."""
     bad = np.asarray(bad)

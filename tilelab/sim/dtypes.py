@@ -129,6 +129,12 @@ def is_float(dtype: str) -> bool:
     return info(dtype).kind == "f"
 
 
+def largest(dtype: str) -> float:
+    """The largest finite value of ``dtype``."""
+    d = info(dtype)
+    return _max_finite(d.name) if d.kind == "f" else float(_int_range(d)[1])
+
+
 # ------------------------------------------------------------------------------------------------ memory ⇄ values
 def load(array: Array, dtype: str) -> Array:
     """Turn stored elements of ``dtype`` into carrier values (exact). May return ``array`` itself; never writes to it."""

@@ -8,16 +8,10 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.sim import checks
+from tilelab.sim.checks import Place
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import Frame, both
 from tilelab.sim.stmt import EFFECTS, Op, nothing
-
-
-class Place:
-    """What a report needs of a place that is not an access."""
-
-    def __init__(self, ctx: Context) -> None:
-        self.ctx, self.loc = ctx, ctx.loc
 
 
 def hint(comp: Any, call: ir.Call, ctx: Context) -> Op:

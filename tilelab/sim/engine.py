@@ -21,7 +21,7 @@ from tilelab.sim.races import NeedShadow, Order, Partition, Shadow
 from tilelab.sim.sync import Named
 from tilelab.trace import PrintRecord, SimParams, Trace
 
-_BY_ID: dict[int, tuple[ir.Program, Any]] = {}
+_BY_ID: dict[tuple[int, bool], tuple[ir.Program, Any]] = {}
 
 
 def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams | None = None, *, layouts: Mapping[str, Layout] | None = None) -> Trace:
@@ -43,7 +43,7 @@ def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams |
     """
     params = params or SimParams()
     try:
-        compiled = _compiled(program)
+        compiled = _compiled(program, bool(params.record_blocks))
     except Unsupported as e:
         return Trace(outputs={}, findings=(_not_yet(e),))
     except Stop as e:
@@ -61,21 +61,27 @@ def simulate(program: ir.Program, inputs: Mapping[str, Any], params: SimParams |
             return Trace(outputs={}, findings=(*run.findings.done(), _not_yet(e)), prints=tuple(run.prints))
 
 
-def _compiled(program: ir.Program) -> Compiler:
+def _compiled(program: ir.Program, recording: bool) -> Compiler:
     """The compiled program, from the cache if it was compiled before."""
-    kept = _BY_ID.get(id(program))
+    key = (id(program), recording)
+    kept = _BY_ID.get(key)
     if kept is not None and kept[0] is program:
         if isinstance(kept[1], Exception):
             raise kept[1]
         return kept[1]  # type: ignore[no-any-return]
     result: Any
     try:
-        result = Compiler(program)
+        if recording:
+            from tilelab.sim.record import Recording
+
+            result = Recording(program)
+        else:
+            result = Compiler(program)
     except (Unsupported, Stop) as e:
         result = e
     if len(_BY_ID) >= 256:
         _BY_ID.pop(next(iter(_BY_ID)))
-    _BY_ID[id(program)] = (program, result)
+    _BY_ID[key] = (program, result)
     if isinstance(result, Exception):
         raise result
     return result  # type: ignore[no-any-return]
@@ -102,6 +108,12 @@ class Run:
         self.flops = 0
         self.launches = 0
         self.block_axes = 0
+        self.born: set[Any] = set()  # places where a NaN or Inf was seen first
+        self.recorder: Any = None
+        if params.record_blocks:
+            from tilelab.sim.record import Recorder
+
+            self.recorder = Recorder(program, params)
         self.version = 0  # grows with every change that somebody may be waiting for
         self.grid_barrier = Named()
         self.grid_blocks = 1
@@ -133,6 +145,7 @@ class Run:
         outputs, result = self._outputs(host, complete=not stopped)
         return Trace(
             outputs=outputs, result=result, findings=(*findings, *self.findings.done(), *stopped), prints=tuple(self.prints),
+            **(self.recorder.done() if self.recorder is not None else {}),
             counts={"blocks": self.blocks, "flops": self.flops, "launches": self.launches, "prints_lost": self.prints_lost},
         )  # fmt: skip
 

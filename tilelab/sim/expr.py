@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import arith, dtypes, intrinsics
+from tilelab.sim import arith, dtypes, intrinsics, numbers
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import (
@@ -89,7 +89,7 @@ class ExprCompiler:
         a, b = self.expr(e.a, ctx), self.expr(e.b, ctx)
         if dtypes.parse(e.a.dtype)[1] > 1 or dtypes.parse(e.b.dtype)[1] > 1:
             return self.vector_bin(e, a, b, ctx)
-        return binary(e.op, e.dtype, a, b, ctx.rank)
+        return binary(e.op, e.dtype, a, b, ctx.rank, ctx)
 
     def vector_bin(self, e: ir.Bin, a: Ex, b: Ex, ctx: Context) -> Ex:
         """Arithmetic on vectors."""
@@ -304,8 +304,8 @@ def affine_fn(aff: Aff, rank: int, dtype: str) -> Callable[[Frame], Value]:
     return fn
 
 
-def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int) -> Ex:
-    """``a op b`` on scalars or lanes (no vectors)."""
+def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int, ctx: Context | None = None) -> Ex:
+    """``a op b`` on scalars or lanes (no vectors). ``ctx``: where to report an int32 result that wraps."""
     kind = dtypes.info(a.dtype).kind
     axes = a.axes | b.axes
     loads = a.loads or b.loads
@@ -319,14 +319,32 @@ def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int) -> Ex:
         aff = _affine(op, a, b)
         if not axes:
             f, wrap = arith.SCALAR[op], arith.wrapper(dtype) if kind != "b" else int
-            return Ex(dtype=dtype, fn=lambda fr: wrap(f(fa(fr), fb(fr))), aff=aff or Aff(lambda fr: f(fa(fr), fb(fr))), loads=loads, key=key)
+            signed = kind == "i"
+
+            def single(fr: Frame) -> Value:
+                x = f(fa(fr), fb(fr))
+                y = wrap(x)
+                if x != y and signed:
+                    numbers.wraps(fr, ctx, x, y)
+                return y
+
+            return Ex(dtype=dtype, fn=single, aff=aff or Aff(lambda fr: f(fa(fr), fb(fr))), loads=loads, key=key)
         if aff is not None:
             return Ex(dtype=dtype, fn=affine_fn(aff, rank, dtype), axes=axes, aff=aff, loads=loads, key=key)
         uf = arith.INT[op]
         want = dtypes.carrier(dtype)
 
+        watched = op == "mul" and kind == "i" and want.itemsize == 4
+
         def integers(fr: Frame) -> Value:
-            x = uf(fa(fr), fb(fr))
+            y, z = fa(fr), fb(fr)
+            x = uf(y, z)
+            if watched and fr.run.checks and numbers.largest_product(y, z) > numbers.INT32:
+                exact = np.multiply(y, z, dtype=np.int64)
+                off = np.abs(exact) > numbers.INT32
+                if both(off, fr.mask).any():
+                    at = int(np.argmax(off))
+                    numbers.wraps(fr, ctx, int(exact.reshape(-1)[at]), int(np.asarray(x).reshape(-1)[at]))
             return x if x.dtype == want else x.astype(want)
 
         return Ex(dtype=dtype, fn=integers, axes=axes, loads=loads, key=key)
@@ -410,8 +428,6 @@ def _overflow_watch(src: str, dst: str, ctx: Context) -> Callable[[Frame, Value]
         return None
     if s.kind in "iu" and d.bits >= 32:
         return None
-    from tilelab.sim import numbers
-
     return numbers.overflow_watch(src, dst, ctx)
 
 

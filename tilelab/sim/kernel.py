@@ -296,7 +296,7 @@ class Compiler(StmtCompiler):
         fc = cond.fn
 
         def side(op: Op, fr: Frame, mask: Any) -> sync.Waiting:
-            fr.mask = mask
+            fr.mask = fr.role = mask
             if op.gen is not None:
                 yield from op.gen(fr)
             else:
@@ -367,12 +367,15 @@ class Launch:
         nb = len(self.grid.blocks)
         for i, c in enumerate(self.grid.threads):
             fr.size[nb + i] = self.grid.extents[c]
+        if host.run.recorder is not None:
+            host.run.recorder.enter(self, fr, chunk)
         return fr
 
     def chunks(self, host: Frame, shape: tuple[int, ...]) -> Iterator[tuple[tuple[int, int], ...]]:
         """Ranges of block coordinates: cut where tails begin, then by live bytes."""
         limit = 1 if self.single else max(1, CHUNK_BYTES // max(1, self.block_bytes(host)))
-        cuts = [sorted({0, n, *self.tails(host, axis, n)}) for axis, n in enumerate(shape)]
+        alone = host.run.recorder.cuts if host.run.recorder is not None else lambda grid, axis, n: ()
+        cuts = [sorted({0, n, *self.tails(host, axis, n), *alone(self.grid, axis, n)}) for axis, n in enumerate(shape)]
         segments: list[tuple[tuple[int, int], ...]] = [()]
         for edges in cuts:
             pairs = list(zip(edges[:-1], edges[1:], strict=True))

@@ -28,7 +28,7 @@ class Frame:
     ``size`` and ``start`` are by lane axis: how many coordinates the axis has now, and the first (blocks only).
     """
 
-    __slots__ = ("live", "mask", "mem", "nest", "run", "size", "start", "sync", "v")
+    __slots__ = ("live", "mask", "mem", "nest", "record", "role", "run", "size", "start", "sync", "v")
 
     def __init__(self, run: Any, slots: int, buffers: int, rank: int) -> None:
         self.run = run
@@ -40,12 +40,15 @@ class Frame:
         self.live: Any = None  # lanes that have not left the enclosing loop by a break
         self.nest: Any = None  # the race check of the parallel space that is running
         self.sync: dict[Any, Any] = {}  # barriers and copies in flight of the block
+        self.record: Any = None  # the block, where its steps are recorded
+        self.role: Any = None  # the mask of the threads whose coroutine this is
 
     def fork(self) -> Frame:
         """A frame for another role of the same blocks: same memory, its own variables and mask."""
         new = Frame(self.run, 0, 0, 0)
         new.v, new.mem, new.size, new.start = list(self.v), self.mem, list(self.size), list(self.start)
         new.mask, new.live, new.nest, new.sync = self.mask, self.live, self.nest, self.sync
+        new.record, new.role = self.record, self.role
         return new
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import arith, dtypes, prints
+from tilelab.sim import arith, dtypes, numbers, prints
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import ExprCompiler, affine_fn
@@ -141,11 +141,7 @@ class StmtCompiler(ExprCompiler):
         method = _METHODS.get(type(s))
         if method is None:
             raise Unsupported(f"the statement {type(s).__name__}", ctx.loc)
-        return self.recorded(s, ctx, method(self, s, ctx))
-
-    def recorded(self, s: ir.Stmt, ctx: Context, op: Op) -> Op:
-        """A hook: how a statement's effect is recorded for the debugger."""
-        return op
+        return method(self, s, ctx)
 
     def _bind(self, s: ir.Bind, ctx: Context) -> Op:
         ex = self.expr(s.value, ctx)
@@ -201,6 +197,16 @@ class StmtCompiler(ExprCompiler):
             value = self.cast(value, s.buffer.dtype, ctx)
         acc = self.access(s.buffer, self.exprs(s.indices, ctx), ctx, kind="write")
         fn, source, write = value.fn, value.source, acc.write
+        birth = numbers.birth_watch(self, s, ctx, value)
+        if birth is not None:
+            plain = fn
+
+            def fn(fr: Frame) -> Value:
+                x = plain(fr)
+                if fr.run.checks:
+                    birth(fr, x)
+                return x
+
         if s.predicate is not None:
             return self._guarded(self.expr(s.predicate, ctx), lambda fr: write(fr, fn(fr), source))
         return self._in_nest(plan, lambda fr: write(fr, fn(fr), source))

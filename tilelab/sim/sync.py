@@ -13,9 +13,9 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.finding import finding
-from tilelab.sim.checks import first_lane
+from tilelab.sim.checks import Place, first_lane
 from tilelab.sim.context import Context
-from tilelab.sim.effects import Place, divergent
+from tilelab.sim.effects import divergent
 from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported, scalar_of
 from tilelab.sim.stmt import EFFECTS, Op
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.ops import arg
-from tilelab.sim import arith, dtypes
+from tilelab.sim import arith, checks, dtypes
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import CALLS
@@ -54,6 +54,7 @@ def updater(acc: Access, kind: str, ctx: Context, *, wide: bool = False) -> Call
     ufunc = UPDATES[kind]
     finish = arith.finisher(acc.buffer.dtype)
     narrow = arith.rounds(acc.buffer.dtype) and not wide
+    order_matters = kind == "add" and dtypes.info(acc.buffer.dtype).kind == "f" and not wide
     counted = tuple(a for a in range(acc.rank) if ctx.each or a not in ctx.grid.thread_axes)
 
     def update(fr: Frame, value: Value, previous: bool) -> Value:
@@ -66,6 +67,8 @@ def updater(acc: Access, kind: str, ctx: Context, *, wide: bool = False) -> Call
                 buf.partition.note(acc, fr, box, buf, "atomic")
             if buf.init is not True and buf.track:
                 acc.check_init(fr, buf, box)
+            if order_matters:
+                _unordered(fr, acc, buf, value, [a for a in acc.free if a in counted and fr.size[a] > 1])
         full = [1] * acc.rank
         for a in counted:
             full[a] = fr.size[a]
@@ -104,6 +107,22 @@ def updater(acc: Access, kind: str, ctx: Context, *, wide: bool = False) -> Call
         return out
 
     return update
+
+
+def _unordered(fr: Frame, acc: Access, buf: Buf, value: Value, axes: list[int]) -> None:
+    """TL208: several lanes add floats to one element, in an order that changes from run to run."""
+    grid = buf.partition.grid if buf.partition is not None else ()
+    axes = sorted({*axes, *(a for a in acc.free if a < len(grid) and grid[a] > 1)})
+    if not axes or (isinstance(value, np.ndarray) and value.ndim == acc.rank and all(value.shape[a] == 1 for a in axes) and axes[0] >= len(grid)):
+        return
+    loc = acc.loc
+    fr.run.findings.report(
+        ("unordered", buf.name, loc and (loc.file, loc.line)), "TL208",
+        f"several {'blocks' if axes[0] < len(grid) else 'lanes'} add floats to one element of {buf.name}: the order changes from run to run, "
+        "and so does the rounding of the sum.",
+        loc, fix="reduce inside the block first and add once, or write partial sums and add them in a second kernel, if results must repeat bit for bit",
+        evidence={"buffer": buf.name, "dtype": buf.dtype}, **checks.where(acc, fr, ()),
+    )  # fmt: skip
 
 
 def _fold(fr: Frame, acc: Access, value: Value, mask: Value, kind: str, ufunc: Any, axes: list[int], shape: tuple[int, ...], buf: Buf) -> tuple[Value, Value]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.ops import SPELLING, arg
-from tilelab.sim import arith, dtypes
+from tilelab.sim import arith, dtypes, numbers
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import const
@@ -42,6 +42,7 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     result = Cell()
     write_c = sc.runs(lambda fr: wc.write(fr, result.value))
     fclear = clear.fn
+    watch = numbers.product_watch(ctx, c.buffer.name, what) if dtypes.info(c.buffer.dtype).kind == "f" else None
 
     def run(fr: Frame) -> None:
         read_a(fr)
@@ -59,6 +60,8 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
                 read_c(fr)
                 z = np.add(old.value, z, out=z) if z.shape == old.value.shape and z.dtype == old.value.dtype else old.value + z
         result.value = finish(z)
+        if watch is not None and fr.run.checks:
+            watch(fr, result.value, (x, y))
         write_c(fr)
 
     return Op(run)

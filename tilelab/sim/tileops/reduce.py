@@ -9,7 +9,7 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.ops import arg
-from tilelab.sim import arith, dtypes
+from tilelab.sim import arith, dtypes, numbers
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
 from tilelab.sim.stmt import Op
@@ -95,6 +95,7 @@ def reduce(comp: Any, s: ir.Tile, ctx: Context) -> Op:
         write.write(fr, finish(x))
 
     put = out.runs(store)
+    watch = numbers.product_watch(ctx, dst.buffer.name, what) if floats and kind in ("sum", "abssum") else None
 
     def run(fr: Frame) -> None:
         gather(fr)
@@ -105,6 +106,8 @@ def reduce(comp: Any, s: ir.Tile, ctx: Context) -> Op:
         if ints and x.dtype != wide:
             x = x.astype(wide)
         result.value = fold(x, axis, propagate)
+        if watch is not None and fr.run.checks:
+            watch(fr, finish(result.value), (x,))
         put(fr)
 
     return Op(run)
