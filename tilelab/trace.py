@@ -52,7 +52,22 @@ class PrintRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One step of a recorded block: the statement that ran and what it wrote (``after``: buffer name → array)."""
+    """One step of a recorded block: the statement that ran and what it wrote.
+
+    Attributes:
+        index: Position in ``Trace.events``; a finding made by this step has it as ``evidence["step"]``.
+        block: The block, as (x, y, z).
+        role: Which threads run this side of a branch in which somebody waits (``"threads 128–255"``); empty for all.
+        text: The statement, as the user wrote it where its line is known.
+        loc: Its lines.
+        loops: Values of the serial loops around.
+        after: Buffer or variable → its value after the step, an array; only what the step wrote. Elements that nobody
+            has written yet are masked (a numpy masked array).
+        reads: Buffers that the step reads.
+        threads: Which threads a condition lets run this (``"thread 0"``); empty for all of the role.
+        prints: Positions in ``Trace.prints`` of what it printed.
+        evidence: What else is known: ``"nan"`` (the first NaN or Inf: buffer, index, value and operands).
+    """
 
     index: int
     block: tuple[int, int, int]
@@ -61,6 +76,19 @@ class Event:
     loc: SourceLoc | None
     loops: Mapping[str, int]
     after: Mapping[str, Any]
+    reads: tuple[str, ...] = ()
+    threads: str = ""
+    prints: tuple[int, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferInfo:
+    """What a recorded name is: a buffer of ``scope``, or a variable (``scope`` ``"let"``). ``shape`` as declared."""
+
+    dtype: str
+    scope: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +102,9 @@ class Trace:
         prints: In the order of execution.
         events: Steps of the recorded blocks, in order.
         truncated: What was left out of ``events`` because of ``SimParams.record_bytes``; empty if nothing.
+        buffers: Recorded name → what it is.
+        sources: File name → text, where events were recorded.
+        kernel: The name of the program, where events were recorded.
         counts: What ran: ``{"blocks": …, "bytes_read": …, "bytes_written": …, "flops": …, "launches": …}``.
     """
 
@@ -83,4 +114,7 @@ class Trace:
     prints: tuple[PrintRecord, ...] = ()
     events: tuple[Event, ...] = ()
     truncated: str = ""
+    buffers: Mapping[str, BufferInfo] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    kernel: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
