@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -50,6 +51,12 @@ def not_supported(what: str, loc: ir.SourceLoc | None = None) -> KernelRefused:
 def dtype_of(node: Any) -> str:
     """Return the dtype of a TVM node; TVM prints void as nothing."""
     return str(node.dtype) or "void"
+
+
+def name_of(node: Any) -> str:
+    """Return the name of a variable or buffer as an identifier: TileLang leaves some without, and some with odd characters."""
+    text = re.sub(r"[^A-Za-z0-9_.:]", "_", str(node.name))
+    return text if re.match(r"[A-Za-z_]", text) else f"_{text}"
 
 
 class Reader:
@@ -119,7 +126,7 @@ class Reader:
             if type(kind).__name__ == "PointerType":
                 scope = str(kind.storage_scope)
                 pointee = str(getattr(kind.element_type, "dtype", "")) or "void"
-            self._vars[key] = ir.Var(dtype=dtype_of(v), name=str(v.name), pointee=pointee, scope=scope)
+            self._vars[key] = ir.Var(dtype=dtype_of(v), name=name_of(v), pointee=pointee, scope=scope)
             self._memo[key] = (v, self._vars[key])
         return self._vars[key]
 
@@ -131,7 +138,7 @@ class Reader:
                 raise not_supported(f"the axis separators of {b.name}", self.here)
             offset = self.expr(b.elem_offset) if b.elem_offset is not None else None
             self._buffers[key] = ir.Buffer(
-                name=str(b.name),
+                name=name_of(b),
                 dtype=dtype_of(b),
                 shape=self.exprs(b.shape),
                 scope=str(b.scope()),
@@ -226,7 +233,7 @@ class Reader:
             fields = tuple((f, self.attr(getattr(v, f))) for f in OBJECTS[name])
             return ir.AttrMap(items=(("type", name), *fields))
         if name == "WSSyncKind":
-            return str(getattr(v, "name", None) or v)
+            return str(getattr(v, "name", None) or v).rpartition(".")[2]
         if hasattr(v, "dtype"):
             return self.expr(v)
         raise not_supported(f"an annotation of type {name}", self.here)
