@@ -17,7 +17,9 @@ _MOST = 6  # operands told of one element
 
 
 # --------------------------------------------------------------------------------------------------- windows
-def window(comp: Any, ctx: Context, where: ir.Region | ir.Store | Any, loops: tuple[ir.For, ...]) -> Callable[[Frame], tuple[slice, ...] | None]:
+def window(
+    comp: Any, ctx: Context, where: ir.Region | ir.Store | Any, loops: tuple[ir.For, ...]
+) -> Callable[[Frame], tuple[slice, ...] | None]:
     """Return the function that gives the box that ``where`` touches, clipped to its buffer; None where that is not known."""
     uniform = {v for v, (ex, _) in comp.scope.items() if not ex.axes or all(a < len(ctx.grid.blocks) for a in ex.axes)}
     evaluate = {v: comp.scope[v][0].fn for n in ir.walk(where) if isinstance(n, ir.Var) for v in (n,) if v in uniform}
@@ -172,7 +174,8 @@ def _whole(e: ir.Expr, env: Mapping[ir.Var, int], look: _Look) -> int:
 
 
 _WHOLE: Mapping[str, Callable[[int, int], int]] = {
-    **_ENDS, "floordiv": lambda x, y: x // y, "floormod": lambda x, y: x % y, "div": lambda x, y: int(x / y), "mod": lambda x, y: x - y * int(x / y),
+    **_ENDS, "floordiv": lambda x, y: x // y, "floormod": lambda x, y: x % y,
+    "div": lambda x, y: int(x / y), "mod": lambda x, y: x - y * int(x / y),
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ block is run in a chunk of its own: what its statements do to shared tensors is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,7 @@ class Site:
         self.text = describe(s, self.loc, comp.program)
         self.touched = tuple(_touched(comp, s, ctx))
         self.read = tuple(dict.fromkeys(n.buffer.data for n in _read(s)))
+        self.infinite = any(_infinite(n) for n in ir.walk(s))  # an infinity is written on purpose
         self.bound = s.var if isinstance(s, ir.Bind) and s.var.dtype != "handle" else None
         self.quiet = self.bound is not None and comp.scope[self.bound][0].const is not None  # a name for a constant
         self.barriers = tuple({n.buffer.data for n in ir.walk(s) if isinstance(n, ir.Load) and n.buffer.scope.endswith("barrier")})
@@ -132,6 +133,12 @@ class Site:
         return tuple(self.comp.name_of(self.comp.buffers[d]) for d in self.read if d in self.comp.buffers)
 
 
+def _infinite(n: Any) -> bool:
+    if isinstance(n, ir.Const):
+        return isinstance(n.value, float) and not np.isfinite(n.value)
+    return n.op == "tl.infinity" if isinstance(n, ir.Call) else isinstance(n, ir.Tile) and n.op == "fill"
+
+
 def _leaves(s: ir.Stmt) -> list[ir.Stmt]:
     return [n for n in ir.walk(s) if isinstance(n, ir.Store | ir.Eval | ir.Bind | ir.Tile)]
 
@@ -142,7 +149,7 @@ def _lines(s: ir.Stmt) -> ir.SourceLoc | None:
     if loc is None or not isinstance(s, ir.For):
         return loc
     last = max([n.loc.line for n in _leaves(s) if n.loc is not None and n.loc.file == loc.file], default=loc.line)
-    return ir.SourceLoc(file=loc.file, line=loc.line, end_line=max(last, loc.end_line), column=loc.column, end_column=loc.end_column, caller=loc.caller)
+    return replace(loc, end_line=max(last, loc.end_line))
 
 
 def describe(s: ir.Stmt, loc: ir.SourceLoc | None, program: ir.Program) -> str:
@@ -152,7 +159,8 @@ def describe(s: ir.Stmt, loc: ir.SourceLoc | None, program: ir.Program) -> str:
         text = lines[loc.line - 1].strip()
         if isinstance(s, ir.For) and loc.end_line == loc.line + 1:
             text = f"{text} {lines[loc.end_line - 1].strip()}"
-        return text[:_TEXT]
+        if not text.startswith("with "):  # the span of a scope stands for statements that have none of their own
+            return text[:_TEXT]
     wrote = ", ".join(dict.fromkeys(b.name for n in _leaves(s) for b, _ in _writes(n)))
     used = ", ".join(dict.fromkeys(n.buffer.name for n in _read(s)))
     what = SPELLING.get(s.op, s.op) if isinstance(s, ir.Tile) else {ir.For: "T.Parallel", ir.Bind: "let", ir.Eval: "call"}.get(type(s), "")
@@ -209,7 +217,7 @@ class Recorder:
         self.buffers: dict[str, BufferInfo] = {}
         self.last: dict[tuple[Block, str], Snapshot] = {}
         self._roles: dict[int, tuple[Any, str]] = {}
-        self._bad: set[Block] = set()  # blocks that had their first NaN
+        self._bad: dict[Block, set[str]] = {}  # which of NaN and Inf a block has met
 
     # ------------------------------------------------------------------------------------------ which blocks
     def cuts(self, grid: Grid, axis: int, n: int) -> list[int]:
@@ -229,17 +237,19 @@ class Recorder:
             return
         fr.record = block
         comp: Recording = launch.comp  # type: ignore[assignment]
-        after = {}
+        after: dict[str, Snapshot] = {}
         for p, slot in comp.params:
             buf = fr.mem[slot] if p.buffer is not None else None
-            if buf is not None and buf.init is not None:
+            if p.buffer is not None and buf is not None and buf.init is not None:
                 name = comp.name_of(slot)
                 self.know(name, buf)
                 array = np.asarray(buf.full())
                 stays = p.buffer.data not in comp.stored  # never written: no copy is needed
                 after[name] = self.keep(block, name, self.keeper.shared(array, buf.dtype) if stays else self.whole(buf, array, None))
         name = f"T.Kernel: block ({', '.join(map(str, block))}) begins"
-        self.add(Event(index=len(self.events), block=block, role="", text=name, loc=launch.s.loc, loops={}, after=After(after)))
+        evidence = self.first_bad(block, after, lambda buffer, index: [], set())
+        index, loc = len(self.events), launch.s.loc
+        self.add(Event(index=index, block=block, role="", text=name, loc=loc, loops={}, after=After(after), evidence=evidence))
 
     # ---------------------------------------------------------------------------------------------- one step
     def mark(self, fr: Frame) -> tuple[int, dict[Any, int]]:
@@ -269,7 +279,7 @@ class Recorder:
         if self.full(block):
             return
         comp, run = site.comp, fr.run
-        before: dict[str, Snapshot | None] = {}
+        was = {name: self.last.get((block, name)) for name in site.reads()}
         after: dict[str, Snapshot] = {}
         for touched in site.touched:
             base = comp.buffers.get(touched.data)
@@ -278,19 +288,22 @@ class Recorder:
                 if isinstance(buf, Buf):
                     name = comp.name_of(slot)
                     self.know(name, buf)
-                    old = before[name] = self.last.get((block, name))
+                    old = self.last.get((block, name))
                     new = self.look(fr, buf, old, touched, slot == base)
                     if touched.sure or new is not old:
-                        after[name] = self.keep(block, name, new)
+                        after[name] = new
         for data in site.barriers:
             bars = fr.mem[comp.buffers[data]]
             name = comp.name_of(comp.buffers[data])
             self.buffers.setdefault(name, BufferInfo(dtype="mbarrier", scope="shared.barrier", shape=(len(bars.phase),)))
-            after[name] = self.keep(block, name, self.keeper.new(np.array(bars.phase, np.int32), "int32", None, self.last.get((block, name))))
+            after[name] = self.keeper.new(np.array(bars.phase, np.int32), "int32", None, self.last.get((block, name)))
         if site.bound is not None:
             self.bind(site, fr, after)
         prints = tuple(range(mark[0], len(run.prints)))
-        evidence = self.first_bad(site, fr, before, after) if block not in self._bad else {}
+        known = {kind for old in was.values() if old is not None for kind in old.bad()} | ({"Inf"} if site.infinite else set())
+        evidence = self.first_bad(block, after, lambda buffer, index: origin.operands(site, fr, self, buffer, index), known)
+        for name, new in after.items():
+            self.keep(block, name, new)
         event = self.event(site, fr, after, prints=prints, evidence=evidence)
         for key, items in run.findings._kept.items():
             for item in items[mark[1].get(key, 0) :]:
@@ -306,8 +319,8 @@ class Recorder:
         role = self.role(site.ctx, fr)
         threads = "" if fr.mask is None or fr.mask is fr.role else active(site.ctx.grid, fr, fr.mask)
         return Event(
-            index=len(self.events), block=fr.record, role=role, text=text or site.text, loc=site.loc, loops=loops, after=After(after), reads=site.reads(),
-            threads="" if threads == role else threads, prints=prints, evidence=evidence or {},
+            index=len(self.events), block=fr.record, role=role, text=text or site.text, loc=site.loc, loops=loops, after=After(after),
+            reads=site.reads(), threads="" if threads == role else threads, prints=prints, evidence=evidence or {},
         )  # fmt: skip
 
     def role(self, ctx: Context, fr: Frame) -> str:
@@ -369,21 +382,22 @@ class Recorder:
             return
         name = var.name
         self.buffers.setdefault(name, BufferInfo(dtype=var.dtype, scope="let", shape=tuple(value.shape)))
-        after[name] = self.keep(fr.record, name, self.keeper.new(value, var.dtype, None, self.last.get((fr.record, name))))
+        after[name] = self.keeper.new(value, var.dtype, None, self.last.get((fr.record, name)))
 
-    def first_bad(self, site: Site, fr: Frame, before: dict[str, Snapshot | None], after: dict[str, Snapshot]) -> dict[str, Any]:
-        """Where this step makes the first NaN or Inf of the block: which element, and from what."""
+    def first_bad(
+        self, block: Block, after: dict[str, Snapshot], operands: Callable[[str, tuple[int, ...]], Any], known: set[str]
+    ) -> dict[str, Any]:
+        """The first NaN or Inf of the block that is not meant and was in no operand (``known``): which element, and from what."""
+        met = self._bad.setdefault(block, set())
         for name, new in after.items():
-            info = self.buffers[name]
-            if info.scope == "let" or not new.has_bad() or new is before.get(name):
-                continue
-            self._bad.add(fr.record)
-            value = new.get()
-            bad = ~np.isfinite(np.ma.getdata(value)) & ~np.ma.getmaskarray(value)
-            index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
-            number = float(np.ma.getdata(value)[index])
-            found = {"buffer": name, "index": list(index), "value": _said(number), "count": int(bad.sum())}
-            return {"nan": {**found, "operands": origin.operands(site, fr, self, name, index)}}
+            for kind in sorted(new.bad() - met - known, reverse=True):  # NaN before Inf
+                met.add(kind)
+                value = np.ma.getdata(new.get())
+                bad = (np.isnan(value) if kind == "NaN" else np.isinf(value)) & ~np.ma.getmaskarray(new.get())
+                index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+                number = "NaN" if kind == "NaN" else "Inf" if value[index] > 0 else "-Inf"
+                found = {"buffer": name, "index": list(index), "value": number, "count": int(bad.sum())}
+                return {"nan": {**found, "operands": operands(name, index)}}
         return {}
 
     def earlier(self, site: Site, fr: Frame, data: ir.Var) -> Any:
@@ -396,10 +410,12 @@ class Recorder:
     def done(self) -> dict[str, Any]:
         """The fields of the Trace."""
         said = "; ".join(
-            f"{n:,} later steps of block ({', '.join(map(str, b))}) are left out: the recording is bounded by {_size(self.limit)} (SimParams.record_bytes)"
+            f"{n:,} later steps of block ({', '.join(map(str, b))}) are left out: "
+            f"the recording is bounded by {_size(self.limit)} (SimParams.record_bytes)"
             for b, n in sorted(self.left.items())
         )
-        return {"events": tuple(self.events), "truncated": said, "buffers": dict(self.buffers), "sources": self.program.sources, "kernel": self.program.name}
+        about = {"sources": dict(self.program.sources), "kernel": self.program.name}
+        return {"events": tuple(self.events), "truncated": said, "buffers": dict(self.buffers), **about}
 
 
 def _of_block(array: Any, lanes: int) -> Any:
@@ -434,10 +450,6 @@ def active(grid: Grid, fr: Frame, mask: Any) -> str:
     if len(ids) and ids[-1] - ids[0] == len(ids) - 1:
         return f"threads {ids[0]}–{ids[-1]}"
     return f"{len(ids)} of {on.size} threads"
-
-
-def _said(number: float) -> str:
-    return "NaN" if np.isnan(number) else "Inf" if number > 0 else "-Inf"
 
 
 def _size(n: int) -> str:

@@ -18,13 +18,13 @@ _NATIVE = frozenset(
 
 
 class Snapshot:
-    """The value of one array at one time. ``get()`` gives it: a numpy array, masked where nobody has written."""
+    """The value of one array at one time. :meth:`get` gives it: a numpy array, masked where nobody has written."""
 
     __slots__ = ("_bad", "_empty", "_kind", "_parts", "depth", "dtype", "shape")
 
     def __init__(self, kind: str, dtype: str, shape: tuple[int, ...], parts: tuple[Any, ...], empty: Any, depth: int = 0) -> None:
         self._kind, self.dtype, self.shape, self._parts, self._empty, self.depth = kind, dtype, shape, parts, empty, depth
-        self._bad: bool | None = None
+        self._bad: frozenset[str] | None = None
 
     def raw(self) -> Any:
         """The stored elements; not to be changed."""
@@ -66,12 +66,18 @@ class Snapshot:
         value = raw if base in _NATIVE else dtypes.load(np.ascontiguousarray(raw), base).reshape(raw.shape)
         return value if empty is None else np.ma.MaskedArray(value, mask=empty)
 
-    def has_bad(self) -> bool:
-        """Whether a written element is NaN or infinite."""
+    def bad(self) -> frozenset[str]:
+        """Which of ``"NaN"`` and ``"Inf"`` there are among the elements that are written."""
         if self._bad is None:
-            value = self.get()
-            self._bad = value.dtype.kind == "f" and bool((~np.isfinite(np.ma.getdata(value)) & ~np.ma.getmaskarray(value)).any())
+            value = self._parts[0] if self._kind in ("constant", "shared") and self._empty is None else self.get()
+            self._bad = frozenset(name for name, test in (("NaN", np.isnan), ("Inf", np.isinf)) if _any(test, value))
         return self._bad
+
+
+def _any(test: Any, value: Any) -> bool:
+    if np.asarray(value).dtype.kind != "f":
+        return False
+    return bool(np.any(test(np.ma.getdata(value)) & ~np.ma.getmaskarray(value)))
 
 
 class Keeper:
@@ -96,7 +102,7 @@ class Keeper:
         """All of ``array`` (in its carrier): what it shares with ``old``, or with anything kept before, is not kept again."""
         base = dtypes.parse(dtype)[0]
         raw = np.ascontiguousarray(dtypes.store(np.ascontiguousarray(array), base)).reshape(array.shape)
-        bits = None if empty is None else True if empty.all() else np.packbits(empty)
+        bits: Any = None if empty is None else True if empty.all() else np.packbits(empty)
         key = blake2b(raw.tobytes(), digest_size=16).digest() + repr((raw.shape, dtype)).encode() + (
             b"" if bits is None else b"all" if bits is True else blake2b(bits.tobytes(), digest_size=16).digest()
         )  # fmt: skip
@@ -108,8 +114,8 @@ class Keeper:
             before = np.ascontiguousarray(old.raw())
             where = np.flatnonzero(before.view(unsigned) != raw.view(unsigned)).astype(np.uint32)
             if where.size * (4 + raw.itemsize) * 2 < raw.nbytes:
-                parts = (old, where, raw.reshape(-1)[where])
-                return self._once(key, lambda: Snapshot("some", dtype, raw.shape, parts, bits, old.depth + 1), where.size * (4 + raw.itemsize) + extra)
+                some = Snapshot("some", dtype, raw.shape, (old, where, raw.reshape(-1)[where]), bits, old.depth + 1)
+                return self._once(key, lambda: some, where.size * (4 + raw.itemsize) + extra)
         kept = raw if not np.shares_memory(raw, array) else raw.copy()
         return self._once(key, lambda: Snapshot("whole", dtype, raw.shape, (kept,), bits), kept.nbytes + extra)
 
