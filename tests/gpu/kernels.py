@@ -1,0 +1,210 @@
+"""The operators on a real GPU against float64 references: every case in a process of its own, with a limit, several at a time.
+
+    python tests/gpu/kernels.py [--only TEXT] [--jobs N] [--out FILE]
+
+Random inputs, poisoned outputs, ragged sizes, large magnitudes, empty and fully masked rows. Prints one line a case; exit status 1 if one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 110
+BOUND = {"bfloat16": 5e-3, "float16": 8e-4}
+CASES: dict[str, Callable[[], float]] = {}
+
+
+def case(name: str, *args: Any, **kwargs: Any) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Registers a call of the function under ``name``; it returns its error over its bound."""
+
+    def register(function: Callable[..., float]) -> Callable[..., float]:
+        CASES[name] = lambda: function(*args, **kwargs)
+        return function
+
+    return register
+
+
+def over(out: Any, want: Any, dtype: str) -> float:
+    """Error over the dtype's bound; infinite where something is not finite."""
+    from tilelab.bench.gpu import relative_error
+
+    return relative_error(out, want) / BOUND[dtype]
+
+
+def randn(*shape: int, dtype: str = "bfloat16", by: float = 1.0) -> Any:
+    """Standard normals times ``by`` on the GPU."""
+    import torch
+
+    return (torch.randn(*shape, device="cuda") * by).to(getattr(torch, dtype))
+
+
+@case("gemm NT square", 512, 768, 640)
+@case("gemm NN square", 512, 768, 640, layout="NN")
+@case("gemm TN square", 512, 768, 640, layout="TN")
+@case("gemm fp16 ragged NT all", 1000, 1048, 1032, dtype="float16", epilogue=True)
+@case("gemm ragged NN gelu all", 1000, 1048, 1032, layout="NN", epilogue=True, activation="gelu")
+@case("gemm ragged TN", 296, 200, 104, layout="TN")
+@case("gemm unaligned (portable)", 77, 131, 53, epilogue=True, activation="gelu")
+@case("gemm M=1", 1, 256, 512)
+@case("gemm M=64 skinny", 64, 1024, 2048)
+@case("gemm split_k", 128, 512, 4096, split=4)
+@case("gemm large magnitude", 256, 256, 256, by=1e4)
+@case("gemm many tiles", 2048, 4096, 1024)
+def gemm(M: int, N: int, K: int, layout: str = "NT", dtype: str = "bfloat16", epilogue: bool = False, activation: str | None = "relu", split: int = 1, by: float = 1.0) -> float:  # fmt: skip
+    """GEMM with and without its epilogue."""
+    from tilelab.kernels import gemm as op
+
+    a = randn(*((K, M) if layout == "TN" else (M, K)), dtype=dtype, by=by)
+    b = randn(*((N, K) if layout == "NT" else (K, N)), dtype=dtype, by=by)
+    more = {"bias": randn(N, dtype=dtype), "residual": randn(M, N, dtype=dtype), "activation": activation} if epilogue else {}
+    out = a.new_full((M, N), float("nan"))
+    config = op.Config(bm=128, bn=128, cluster=1, split_k=split) if split > 1 else None
+    op.gemm(a, b, layout=layout, out=out, config=config, **more)
+    return over(out, op.reference(a, b, layout=layout, **more), dtype)
+
+
+@case("attention full", 2, 512, 512, 4, 4)
+@case("attention causal", 2, 512, 512, 4, 4, causal=True)
+@case("attention GQA tails", 1, 300, 777, 8, 2)
+@case("attention causal tails, more keys", 1, 300, 777, 8, 2, causal=True)
+@case("attention causal, fewer keys (masked rows)", 1, 700, 300, 4, 4, causal=True)
+@case("attention window", 1, 900, 900, 4, 4, causal=True, window=200)
+@case("attention d64 fp16", 2, 400, 400, 4, 4, dims=(64, 64), dtype="float16", causal=True)
+@case("attention d192/128", 2, 400, 400, 4, 4, dims=(192, 128), causal=True)
+@case("attention d256", 2, 400, 400, 4, 2, dims=(256, 256), causal=True)
+@case("attention large magnitude", 1, 512, 512, 2, 2, by=30.0)
+@case("attention one query", 3, 1, 1000, 4, 4, causal=True)
+def attention(batch: int, sq: int, sk: int, heads: int, kv: int, causal: bool = False, window: int = 0, dims: tuple[int, int] = (128, 128), dtype: str = "bfloat16", by: float = 1.0) -> float:  # fmt: skip
+    """FlashAttention forward, dense."""
+    import torch
+
+    from tilelab.kernels import attention as op
+
+    q, k = randn(batch, sq, heads, dims[0], dtype=dtype, by=by), randn(batch, sk, kv, dims[0], dtype=dtype, by=by)
+    v = randn(batch, sk, kv, dims[1], dtype=dtype)
+    out, lse = op.attention(q, k, v, causal=causal, window=window)
+    want, want_lse = op.reference(q, k, v, causal=causal, window=window)
+    seen = torch.isfinite(want_lse)
+    if not torch.equal(seen, torch.isfinite(lse)) or float((lse.double() - want_lse)[seen].abs().max()) > 2e-3 * max(1.0, by * by):
+        return math.inf
+    return over(out, want, dtype)
+
+
+@case("attention packed", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513])
+@case("attention packed causal", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513], causal=True)
+@case("attention packed causal, no keys", [100, 7, 64], [50, 0, 200], causal=True)
+def packed(lengths_q: list[int], lengths_k: list[int], causal: bool = False) -> float:
+    """Packed sequences, some empty, some of one token."""
+    import torch
+
+    from tilelab.kernels import attention as op
+
+    heads, kv, dim = 4, 2, 128
+    q, k, v = randn(sum(lengths_q), heads, dim), randn(sum(lengths_k), kv, dim), randn(sum(lengths_k), kv, dim)
+    starts = [torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()], dtype=torch.int32, device="cuda") for lengths in (lengths_q, lengths_k)]
+    out, _ = op.attention(q, k, v, causal=causal, cu_q=starts[0], cu_k=starts[1], longest_q=max(lengths_q), longest_k=max(lengths_k))
+    worst = 0.0
+    for b, (lq, lk) in enumerate(zip(lengths_q, lengths_k, strict=True)):
+        if lq:
+            at = slice(int(starts[0][b]), int(starts[0][b]) + lq)
+            keys = slice(int(starts[1][b]), int(starts[1][b]) + lk)
+            want, _ = op.reference(q[at][None], k[keys][None], v[keys][None], causal=causal)
+            worst = max(worst, over(out[at][None], want, "bfloat16") if lk else float(out[at].abs().max()))
+    return worst
+
+
+@case("mla page 64", 3, 128, 64, [1000, 64, 1])
+@case("mla long, odd tiles", 2, 128, 64, [4096 + 65, 8192])
+@case("mla 16 heads", 2, 16, 64, [129, 777])
+@case("mla empty sequence", 3, 128, 64, [0, 128, 0])
+@case("mla page 128", 2, 128, 128, [1000, 500])
+@case("mla page 16", 2, 128, 16, [1000, 77])
+@case("mla split", 2, 128, 64, [3000, 100], splits=5)
+@case("mla fp16", 2, 128, 64, [1000, 500], dtype="float16")
+@case("mla rising scores", 2, 128, 64, [2000, 2048], by=8.0)
+@case("mla many blocks", 200, 128, 64, [1300] * 200)
+def mla(batch: int, heads: int, page: int, lengths: list[int], splits: int = 1, dtype: str = "bfloat16", by: float = 1.0) -> float:
+    """MLA decode; the rows past each length hold NaN."""
+    import torch
+
+    from tilelab.kernels import mla as op
+
+    per = -(-max(1, *lengths) // page)
+    cache = randn(batch * per, page, 576, dtype=dtype)
+    table = torch.randperm(batch * per, device="cuda").to(torch.int32).view(batch, per)
+    n = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+    q = randn(batch, heads, 576, dtype=dtype, by=by)
+    for b, length in enumerate(lengths):
+        cache[table[b, length // page :].long()[:1], length % page :] = float("nan")
+        cache[table[b, length // page + 1 :].long()] = float("nan")
+    out, lse = op.mla_decode(q, cache, table, n, splits=splits)
+    want, want_lse = op.reference(q, cache, table, n)
+    seen = torch.isfinite(want_lse)
+    if not torch.equal(seen, torch.isfinite(lse)) or (bool(seen.any()) and float((lse.double() - want_lse)[seen].abs().max()) > 5e-3 * by):
+        return math.inf
+    if bool((~seen).any()) and float(out[~seen].abs().max()) > 0:
+        return math.inf
+    return over(out, want, dtype)
+
+
+def child(name: str) -> int:
+    """Runs one case and prints its error over its bound."""
+    import torch
+
+    torch.manual_seed(sum(name.encode()))
+    value = CASES[name]()
+    torch.cuda.synchronize()
+    print(f"RESULT {value}")
+    return 0
+
+
+def judge(name: str) -> dict[str, Any]:
+    """Runs one case in a process of its own."""
+    begun = time.perf_counter()
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "--case", name], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, env={**__import__("os").environ, "PYTHONPATH": f"{ROOT}:{__import__('os').environ.get('PYTHONPATH', '')}"}
+        )  # fmt: skip
+        found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("RESULT")]
+        text = "" if found else (done.stderr.strip().splitlines() or ["no output"])[-1][:400]
+        value = float(found[0]) if found else math.inf
+    except subprocess.TimeoutExpired:
+        value, text = math.inf, f"no end within {LIMIT_S} s"
+    return {"case": name, "over": value, "passed": value <= 1.0, "why": text, "seconds": round(time.perf_counter() - begun, 1)}
+
+
+def main() -> int:
+    """All cases, several at a time."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--case")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=12)
+    parser.add_argument("--out")
+    args = parser.parse_args()
+    sys.path.insert(0, str(ROOT))
+    if args.case:
+        return child(args.case)
+    names = [name for name in CASES if args.only in name]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        rows = []
+        for row in pool.map(judge, names):
+            rows.append(row)
+            print(f"{'ok  ' if row['passed'] else 'FAIL'} {row['case']:<48} error/bound {row['over']:.3f}  {row['seconds']} s {row['why']}", flush=True)
+    print(f"{sum(row['passed'] for row in rows)} of {len(rows)} passed")
+    if args.out:
+        Path(args.out).write_text(json.dumps({"schema": "tilelab.gpu.kernels", "version": 1, "rows": rows}, indent=1) + "\n")
+    return 0 if all(row["passed"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,68 @@
+"""GEMM against cuBLAS on the seven shapes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tilelab.bench.gpu import Case, Work, relative_error, sets_for
+
+#: M, N, K
+SHAPES = (
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (16384, 16384, 16384),
+    (4096, 7168, 2048),
+    (64, 7168, 7168),
+)
+
+
+def work(M: int, N: int, K: int, dtype: str) -> Work:
+    """X Wᵀ with both operands row-major, as torch's linear layer has them."""
+    import torch
+
+    from tilelab.kernels import gemm as op
+
+    kind = getattr(torch, dtype)
+    sets = [
+        (
+            torch.randn(M, K, dtype=kind, device="cuda"),
+            torch.randn(N, K, dtype=kind, device="cuda"),
+            torch.empty(M, N, dtype=kind, device="cuda"),
+        )
+        for _ in range(sets_for(2.0 * (M * K + N * K)))
+    ]
+    config = op.choose(M, N, K)
+
+    def error() -> float:
+        a, b, c = sets[-1]
+        c.fill_(float("nan"))
+        op.gemm(a, b, out=c)
+        rows = max(1, min(M, (1 << 28) // N))  # float64 in pieces
+        return max(relative_error(c[i : i + rows], a[i : i + rows].double() @ b.double().T) for i in range(0, M, rows))
+
+    return Work(
+        ours=[partial(op.gemm, a, b, out=c) for a, b, c in sets],
+        peers={"cublas": [partial(torch.matmul, a, b.T, out=c) for a, b, c in sets]},
+        error=error,
+        config=str(config),
+    )
+
+
+def cases() -> list[Case]:
+    """One case a shape, bfloat16."""
+    return [
+        Case(
+            family="gemm",
+            name=f"bf16 {M}x{N}x{K}",
+            flops=2.0 * M * N * K,
+            bytes=2.0 * (M * K + N * K + M * N),
+            bound=4e-3,
+            rival="cublas",
+            bar=0.93,
+            aim=1.0,
+            make=partial(work, M, N, K, "bfloat16"),
+        )
+        for M, N, K in SHAPES
+    ]

@@ -1,0 +1,23 @@
+"""Production operators written in TileLang: each module holds a builder, a host function with checks, and a torch reference.
+
+Nothing is imported here: ``import tilelab.kernels`` costs nothing, and each operator's module loads TileLang when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+#: public name → module that holds it
+_HOME = {
+    "gemm": "tilelab.kernels.gemm",
+    "attention": "tilelab.kernels.attention",
+    "mla_decode": "tilelab.kernels.mla",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'tilelab.kernels' has no attribute {name!r}")
