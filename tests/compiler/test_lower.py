@@ -13,6 +13,7 @@ from cases import cases
 import tilelab
 from tilelab import ir, serde
 from tilelab.compiler import cache
+from tilelab.compiler.blame import share_located
 from tilelab.compiler.lowering import infer_layouts
 from tilelab.errors import InputError
 from tilelab.finding import KernelRefused
@@ -94,6 +95,32 @@ def test_a_gemm_for_sm_90_is_warp_specialised():
     assert {s.value.args[2] for s in made} == {p.var for p in a.program.params[:2]}
     assert a.layouts["c"].threads_of().min() == 128  # the consumers are the second warpgroup
     assert verify(a.program)
+
+
+def lines_of(program, op):
+    text = next(iter(program.sources.values())).splitlines()
+    found = [s.loc for s in ir.walk(program) if isinstance(s, ir.Eval) and isinstance(s.value, ir.Call) and s.value.op == op]
+    return {text[loc.line - 1].strip() for loc in found}
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_lowered_statements_name_the_users_lines(target):
+    a = lowered("gemm", target)
+    assert share_located(a.program) == 1.0
+    copies = {"T.copy(A[by * block_M, k * block_K], a)", "T.copy(B[k * block_K, bx * block_N], b)"}
+    product = {"T.gemm(a, b, c)"}
+    if target == "sm_80":
+        assert lines_of(a.program, "tl.ptx_cp_async") == copies
+        assert lines_of(a.program, "tl.ptx_ldmatrix") == product
+        assert lines_of(a.program, "tirx.ptx_mma") == product
+    else:
+        assert lines_of(a.program, "tl.tma_load") == copies
+        assert lines_of(a.program, "tl.ptx_wgmma_ss") == product
+        assert lines_of(a.program, "tl.warpgroup_commit_batch") == product
+        assert {x.split("(")[0] for x in lines_of(a.program, "tirx.ptx_init_barrier_thread_count")} == {"with T.Kernel"}
+    stores = {s.loc.line for s in ir.walk(a.program) if isinstance(s, ir.Store) and s.buffer.name == "C"}
+    text = next(iter(a.program.sources.values())).splitlines()
+    assert {text[n - 1].strip() for n in stores} == {"T.copy(c, C[by * block_M, bx * block_N])"}
 
 
 def test_several_kernels_share_a_workspace():

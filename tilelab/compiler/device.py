@@ -8,6 +8,7 @@ from typing import Any
 
 from tilelab import ir
 from tilelab.artifact import Resources, SmemSlot
+from tilelab.compiler.blame import located
 from tilelab.compiler.statements import TileReader, sources_of
 
 _AXES = {f"{kind}.{axis}": (kind, i) for kind in ("blockIdx", "threadIdx") for i, axis in enumerate("xyz")}
@@ -36,7 +37,7 @@ def read_device(device: Any, host: Any, tile: ir.Program) -> ir.Program:
     launches = [reader.kernel(name, functions[name], names) for name in order]
     body.extend(_descriptors(reader, host, names))
     body.extend(launches)
-    done = tuple(body)
+    done = located(tuple(body), tile)
     return ir.Program(
         name=tile.name, level="thread", params=params, body=done, outputs=tile.outputs, attrs={"kernels": tuple(order)},
         sources={**tile.sources, **sources_of(done)},
