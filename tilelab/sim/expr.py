@@ -293,12 +293,18 @@ def _key(op: Any, *parts: Ex) -> Any:
     return None if any(k is None for k in keys) else (op, *keys)
 
 
-def affine_fn(aff: Aff, rank: int, dtype: str) -> Callable[[Frame], Value]:
-    """A closure that gives the values of an affine form over the lanes of ``rank``."""
+def affine_fn(aff: Aff, rank: int, dtype: str, ctx: Context | None = None) -> Callable[[Frame], Value]:
+    """A closure that gives the values of an affine form over the lanes of ``rank``; wrapping is told where ``ctx`` is given."""
     want = dtypes.carrier(dtype)
+    short = want.itemsize == 4 and want.kind == "i" and ctx is not None
 
     def fn(fr: Frame) -> Value:
         x = aff_values(aff, fr, rank)
+        if short and fr.run.checks:
+            lo, hi = aff_range(aff, fr)
+            if hi > numbers.INT32 or lo < -numbers.INT32 - 1:
+                wide = hi if hi > numbers.INT32 else lo
+                numbers.wraps(fr, ctx, wide, (wide + numbers.INT32 + 1) % (1 << 32) - numbers.INT32 - 1)
         return x.astype(want) if isinstance(x, np.ndarray) and x.dtype != want else x
 
     return fn
@@ -330,7 +336,7 @@ def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int, ctx: Context | None = N
 
             return Ex(dtype=dtype, fn=single, aff=aff or Aff(lambda fr: f(fa(fr), fb(fr))), loads=loads, key=key)
         if aff is not None:
-            return Ex(dtype=dtype, fn=affine_fn(aff, rank, dtype), axes=axes, aff=aff, loads=loads, key=key)
+            return Ex(dtype=dtype, fn=affine_fn(aff, rank, dtype, ctx), axes=axes, aff=aff, loads=loads, key=key)
         uf = arith.INT[op]
         want = dtypes.carrier(dtype)
 

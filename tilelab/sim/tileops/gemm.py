@@ -51,17 +51,20 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
         fr.run.flops += _flops(fr, x, y, ta, tb)
         z = product(x.swapaxes(-1, -2) if ta else x, y.swapaxes(-1, -2) if tb else y)
         fresh = fclear(fr)
+        operands: tuple[Value, ...] = (x, y)
         if isinstance(fresh, np.ndarray):
             read_c(fr)
+            operands = (x, y, old.value)
             z = np.where(fresh[..., None, None], 0, old.value) + z
         elif not fresh:
             acc = fr.mem[rc.slot]
             if acc.fill is None or acc.fill != 0:
                 read_c(fr)
+                operands = (x, y, old.value)
                 z = np.add(old.value, z, out=z) if z.shape == old.value.shape and z.dtype == old.value.dtype else old.value + z
         result.value = finish(z)
         if watch is not None and fr.run.checks:
-            watch(fr, result.value, (x, y))
+            watch(fr, result.value, operands)
         write_c(fr)
 
     return Op(run)
