@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import count
 from pathlib import PurePath
 from typing import Any
@@ -19,23 +21,29 @@ from tilelab.trace import Event, PrintRecord, Trace
 
 NAN = "nan"
 FINDING = "finding"
+BOUNDS = "oob"
+_BOUNDS_CODES = ("TL101", "TL102")
+_CODE = re.compile(r"TL\d{3}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakpoint:
-    """Where to stop: a line, a condition that becomes true, the first NaN or Inf, or a finding; or several of these at once."""
+    """Where to stop: a line, a condition that becomes true, the first NaN or Inf, or a finding.
+
+    ``event`` is ``"nan"``, ``"finding"`` (any), ``"oob"`` (an access out of bounds) or a code such as ``"TL103"``.
+    """
 
     number: int
     line: int | None = None
     file: str | None = None
     condition: Condition | None = None
-    event: str | None = None  # NAN or FINDING
+    event: str | None = None
 
     def __str__(self) -> str:
         """Say it as it was typed."""
         parts = [f"{self.file or 'line'}:{self.line}"] if self.line else []
         parts += [f"if {self.condition.text}"] if self.condition else []
-        parts += [{NAN: "first NaN or Inf", FINDING: "finding"}[self.event]] if self.event else []
+        parts += [{NAN: "first NaN or Inf", BOUNDS: "out of bounds"}.get(self.event, self.event)] if self.event else []
         return f"#{self.number} " + " ".join(parts)
 
 
@@ -62,6 +70,53 @@ class Step:
         return f"[{self.index}] {where}{loops}  {self.event.text}{wrote}"
 
 
+class Values(Mapping[str, Any]):
+    """The buffers after a step, each made when it is asked for."""
+
+    def __init__(self, events: tuple[Event, ...], writes: Mapping[str, list[int]], at: int) -> None:
+        self._events, self._writes, self._at = events, writes, at
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of ``name``."""
+        steps = self._writes[name]
+        last = bisect_right(steps, self._at)
+        if not last:
+            raise KeyError(name)
+        return self._events[steps[last - 1]].after[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether ``name`` has been written yet."""
+        return name in self._writes and self._writes[str(name)][0] <= self._at
+
+    def __iter__(self) -> Iterator[str]:
+        """The names that have been written."""
+        return (name for name, steps in self._writes.items() if steps[0] <= self._at)
+
+    def __len__(self) -> int:
+        """How many they are."""
+        return sum(1 for _ in self)
+
+
+class _Names(Mapping[str, Any]):
+    """Buffers and loop variables of a step."""
+
+    def __init__(self, values: Values, loops: Mapping[str, int]) -> None:
+        self._values, self._loops = values, loops
+
+    def __getitem__(self, name: str) -> Any:
+        return self._loops[name] if name in self._loops else self._values[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loops or name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._loops
+        yield from (n for n in self._values if n not in self._loops)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Session:
     """Time travel over one recorded block.
 
@@ -78,9 +133,11 @@ class Session:
         self.watches: list[Condition] = []
         self.breakpoints: list[Breakpoint] = []
         self._events = tuple(e for e in trace.events if e.block == block)
+        self._listeners: list[Callable[[Session], None]] = []
+        self._hit: Breakpoint | None = None
         self._at = -1  # before the first event
         self._numbers = count(1)
-        self._writes: dict[str, list[int]] = {}  # buffer → steps that wrote it
+        self._writes: dict[str, list[int]] = {}  # name → steps that wrote it
         for index, event in enumerate(self._events):
             for name in event.after:
                 self._writes.setdefault(name, []).append(index)
@@ -96,7 +153,12 @@ class Session:
     @property
     def here(self) -> Step:
         """The present step."""
-        return self._step(self._at)
+        return self._step(self._at, self._hit)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The recorded steps of this block."""
+        return self._events
 
     @property
     def prints(self) -> tuple[PrintRecord, ...]:
@@ -113,11 +175,26 @@ class Session:
         """What the recording leaves out because of its bound on memory; empty if nothing."""
         return self.trace.truncated
 
-    def values(self, index: int | None = None) -> dict[str, Any]:
-        """Return the buffers (name → array) after step ``index``, by default the present one."""
-        at = self._at if index is None else index
-        last = {name: bisect_right(steps, at) for name, steps in self._writes.items()}
-        return {name: self._events[self._writes[name][n - 1]].after[name] for name, n in last.items() if n}
+    def values(self, index: int | None = None) -> Values:
+        """Return the buffers (name → array) after step ``index``, by default the present one.
+
+        Elements that nobody has written yet are masked (numpy masked arrays).
+        """
+        return Values(self._events, self._writes, self._at if index is None else index)
+
+    def step_of(self, finding: Finding) -> int | None:
+        """Return the step that made ``finding``, or the first on its line; None where it belongs to none."""
+        made = finding.evidence.get("step")
+        for index, event in enumerate(self._events):
+            if event.index == made or (made is None and finding.line is not None and _on_line(event, "", finding.line)):
+                return index
+        return len(self._events) - 1 if finding.code == "TL206" else None
+
+    @property
+    def first_nan(self) -> tuple[int, Mapping[str, Any]] | None:
+        """The step that made the first NaN or Inf that was not meant, and what is known of it; a NaN before an Inf."""
+        found = [(index, e.evidence["nan"]) for index, e in enumerate(self._events) if "nan" in e.evidence]
+        return next((f for f in found if f[1]["value"] == "NaN"), found[0] if found else None)
 
     def value(self, expression: str) -> Any:
         """Return a buffer, or an expression over buffers and loop variables, at the present step.
@@ -133,11 +210,11 @@ class Session:
         out: list[tuple[int, Any]] = []
         for index in range(len(self._events)):
             names = self._names(index)
-            if not condition.names() <= names.keys():
+            if not _known(condition, names):
                 continue
             value = condition.value(names)
-            if not out or not np.array_equal(out[-1][1], value, equal_nan=np.issubdtype(np.asarray(value).dtype, np.inexact)):
-                out.append((index, np.array(value)))
+            if not out or not _same(out[-1][1], value):
+                out.append((index, np.array(value) if not np.ma.isMaskedArray(value) else value.copy()))
         return out
 
     # ------------------------------------------------------------------------------------------------ moves
@@ -150,8 +227,7 @@ class Session:
         n = len(self._events)
         if not -n <= index < n:
             raise InputError(f"no step {index}", fix=f"steps are 0 to {n - 1}")
-        self._at = index % n
-        return self.here
+        return self._arrive(index % n)
 
     def step(self, steps: int = 1) -> Step:
         """Go ``steps`` steps forward; stops at the last."""
@@ -188,18 +264,21 @@ class Session:
 
     # ------------------------------------------------------------------------------------------ breakpoints
     def break_at(self, where: int | str) -> Breakpoint:
-        """Stop at a line (``12`` or ``"kernel.py:12"``), a condition, ``"nan"`` (first NaN or Inf) or ``"finding"``.
+        """Stop at a line (``12`` or ``"kernel.py:12"``), a condition (``"acc[0, 0] > 1e4"``), or something that happens.
+
+        What can happen: ``"nan"`` (a first NaN or Inf in a buffer), ``"finding"`` (any), ``"oob"`` (out of bounds), or the code of a
+        finding such as ``"TL103"``.
 
         Raises:
             InputError: No recorded statement is on that line, or the condition is not an expression.
         """
         number = next(self._numbers)
-        if isinstance(where, str) and where in (NAN, FINDING):
+        if isinstance(where, str) and (where in (NAN, FINDING, BOUNDS) or _CODE.fullmatch(where)):
             point = Breakpoint(number=number, event=where)
         elif isinstance(where, int) or where.rpartition(":")[2].isdigit():
             file, _, line = str(where).rpartition(":")
             point = Breakpoint(number=number, file=file or None, line=int(line))
-            lines = sorted({e.loc.line for e in self._events if e.loc and _same_file(file, e.loc.file)})
+            lines = sorted({n for e in self._events for n in _lines_of(e, file)})
             if point.line not in lines:
                 raise InputError(f"no statement of this block ran on {where}", fix="lines that ran: " + _ranges(lines))
         else:
@@ -208,30 +287,70 @@ class Session:
             for name in sorted(point.condition.names() - known if point.condition else ()):
                 raise InputError(f"no buffer or variable {name!r} in this block", fix="there are: " + ", ".join(sorted(known)))
         self.breakpoints.append(point)
+        self._tell()
         return point
 
     def clear(self, number: int | None = None) -> None:
         """Remove breakpoint ``number``, or all."""
         self.breakpoints = [b for b in self.breakpoints if number is not None and b.number != number]
+        self._tell()
 
     def watch(self, expression: str) -> Any:
         """Show ``expression`` at each step from now on; return its value here, or None where it has none yet."""
-        condition = Condition(expression)
-        self.watches.append(condition)
+        if expression not in [c.text for c in self.watches]:
+            self.watches.append(Condition(expression))
+            self._tell()
         return self.watched().get(expression)
+
+    def unwatch(self, expression: str) -> None:
+        """Show ``expression`` no longer."""
+        self.watches = [c for c in self.watches if c.text != expression]
+        self._tell()
 
     def watched(self) -> dict[str, Any]:
         """Return the values of the watches at the present step, None where a name has no value yet."""
         names = self._names(self._at)
-        return {c.text: c.value(names) if c.names() <= names.keys() else None for c in self.watches}
+        return {c.text: c.value(names) if _known(c, names) else None for c in self.watches}
+
+    # ----------------------------------------------------------------------------------------------- showing
+    def listen(self, listener: Callable[[Session], None]) -> Callable[[], None]:
+        """Call ``listener`` after every move and every change of breakpoints and watches; return how to stop that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    def view(self, **options: Any) -> Any:
+        """Return the trace view of the present step (:func:`tilelab.views.trace` says the options)."""
+        return import_module("tilelab.views").trace(self, **options)
+
+    def widget(self) -> Any:
+        """Return the live widget: its controls and this session move together."""
+        return import_module("tilelab.widgets.session").SessionWidget.of_session(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        """Return the trace view; a live widget as well where a front end listens."""
+        html = import_module("tilelab.views.html")
+        view = self.view()
+        bundle: dict[str, Any] = {"text/plain": view.to_text(), "text/html": html.embed(view)}
+        if html.front_end() and html.bundle("trace"):
+            bundle.update(self.widget().bundle())
+        return bundle
 
     # ------------------------------------------------------------------------------------------------ inner
+    def _arrive(self, index: int, hit: Breakpoint | None = None) -> Step:
+        self._at, self._hit = index, hit
+        self._tell()
+        return self.here
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener(self)
+
     def _step(self, index: int, hit: Breakpoint | None = None) -> Step:
         event = self._events[index]
         return Step(index=index, event=event, values=self.values(index), changed=tuple(event.after), hit=hit)
 
-    def _names(self, index: int) -> dict[str, Any]:
-        return {**self.values(index), **self._events[index].loops}
+    def _names(self, index: int) -> _Names:
+        return _Names(self.values(index), self._events[index].loops)
 
     def _seek(self, order: range, wanted: Callable[[Event], bool]) -> Step:
         return self.goto(next((i for i in order if wanted(self._events[i])), len(self._events) - 1))
@@ -241,23 +360,29 @@ class Session:
             names = self._names(index)
             for point in self.breakpoints:
                 if self._hits(point, index, names):
-                    self._at = index
-                    return self._step(index, hit=point)
+                    return self._arrive(index, point)
         return self.goto(end)
 
     def _hits(self, point: Breakpoint, index: int, names: Mapping[str, Any]) -> bool:
         event = self._events[index]
         if point.line is not None:
-            return event.loc is not None and event.loc.line == point.line and _same_file(point.file or "", event.loc.file)
+            own = event.loc is not None and _covers(event.loc, point.file or "", point.line)
+            if own or not _on_line(event, point.file or "", point.line):
+                return own
+            return not index or not _on_line(self._events[index - 1], point.file or "", point.line)  # a call: where it is entered
         if point.event == NAN:
             return any(_bad(new) and not _bad(self._before(name, index)) for name, new in event.after.items())
-        if point.event == FINDING:
-            return any(f.line is not None and event.loc is not None and f.line == event.loc.line for f in self.findings)
+        if point.event is not None:
+            return index in self._happens(point.event)
         assert point.condition is not None
-        if not point.condition.names() <= names.keys() or not point.condition(names):
+        if not _known(point.condition, names) or not point.condition(names):
             return False
         earlier = self._names(index - 1) if index else {}  # stops where it becomes true, not at every step where it still is
-        return not (point.condition.names() <= earlier.keys() and point.condition(earlier))
+        return not (_known(point.condition, earlier) and point.condition(earlier))
+
+    def _happens(self, event: str) -> set[int | None]:
+        codes = {FINDING: None, BOUNDS: _BOUNDS_CODES}.get(event, (event,))
+        return {self.step_of(f) for f in self.findings if codes is None or f.code in codes}
 
     def _before(self, name: str, index: int) -> Any:
         earlier = bisect_left(self._writes.get(name, []), index)
@@ -273,8 +398,42 @@ def _depth(event: Event) -> tuple[int, int]:
 
 
 def _bad(value: Any) -> bool:
-    array = np.asarray(value) if value is not None else np.zeros(0)
-    return array.dtype.kind in "fc" and not bool(np.isfinite(array).all())
+    """Whether a written element is NaN or infinite."""
+    array = np.asanyarray(value) if value is not None else np.zeros(0)
+    if array.dtype.kind not in "fc":
+        return False
+    return bool((~np.isfinite(np.ma.getdata(array)) & ~np.ma.getmaskarray(array)).any())
+
+
+def _same(a: Any, b: Any) -> bool:
+    if not np.array_equal(np.ma.getmaskarray(a), np.ma.getmaskarray(b)):
+        return False
+    a, b = np.ma.filled(a, 0), np.ma.filled(b, 0)
+    return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind in "fc" and np.asarray(b).dtype.kind in "fc")
+
+
+def _known(condition: Condition, names: Mapping[str, Any]) -> bool:
+    return all(name in names for name in condition.names())
+
+
+def _covers(loc: SourceLoc, file: str, line: int) -> bool:
+    return loc.line <= line <= max(loc.line, loc.end_line) and _same_file(file, loc.file)
+
+
+def _chain(event: Event) -> Iterator[SourceLoc]:
+    loc = event.loc
+    while loc is not None:
+        yield loc
+        loc = loc.caller
+
+
+def _on_line(event: Event, file: str, line: int) -> bool:
+    """Whether the statement, or a macro call that it is in, is on the line."""
+    return any(_covers(loc, file, line) for loc in _chain(event))
+
+
+def _lines_of(event: Event, file: str) -> set[int]:
+    return {n for loc in _chain(event) if _same_file(file, loc.file) for n in range(loc.line, max(loc.line, loc.end_line) + 1)}
 
 
 def _same_file(asked: str, file: str) -> bool:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TextIO
 
 from tilelab.debugger.session import Session, Step
-from tilelab.debugger.show import array_text, filter_prints, listing, prints_text
 from tilelab.errors import InputError, TileLabError
+from tilelab.views.trace_text import array_text, filter_prints, listing, prints_text
 
 HELP = """\
   s [N]  step               n      over (stay out of macros and inner loops)   o   out of this loop or macro
   b [N]  back               c      continue to a breakpoint                    r   reverse to a breakpoint
   g N    go to step N       l      list the source                             i   where am I
   p EXPR print a value      w EXPR watch it            h EXPR history of it    v   names that have values
-  k WHERE break at a line (12, file.py:12), a condition (acc[0,0] > 1e4), nan, or finding;   K [N]  clear
+  k WHERE break at a line (12, file.py:12), a condition (acc[0,0] > 1e4), nan, oob, a finding (finding, TL103);   K [N]  clear
   t      T.print records (t LINE: of that line)        f      findings        ?   this help        q   quit"""
 
 

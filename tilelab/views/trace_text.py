@@ -25,22 +25,29 @@ def listing(sources: Mapping[str, str], loc: SourceLoc | None, *, around: int = 
 
 def array_text(name: str, value: Any, *, dtype: str = "", rows: int = 8, columns: int = 8) -> str:
     """Return a heading (name, dtype, shape, range, count of NaN and Inf) and the corner of the array."""
-    array = np.asarray(value)
+    array = np.asanyarray(value)
     head = f"{name}: {dtype or array.dtype.name}{list(array.shape)}"
     if array.ndim == 0:
-        return f"{name} = {array.item()!r} ({dtype or array.dtype.name})"
-    if array.size and array.dtype.kind in "fiub":
-        wide = array.astype(np.float64)
-        finite = wide[np.isfinite(wide)]
-        if finite.size:
-            head += f"  min {finite.min():.6g}  max {finite.max():.6g}  mean {finite.mean():.6g}"
-        if finite.size < wide.size:
-            head += f"  NaN {int(np.isnan(wide).sum())}  Inf {int(np.isinf(wide).sum())}"
+        return f"{name} = {_cell(array[()])} ({dtype or array.dtype.name})"
+    head += "".join(f"  {key} {text}" for key, text in summary(array))
     table = array.reshape(-1, array.shape[-1])
     body = [" ".join(f"{_cell(v):>10}" for v in row[:columns]) + (" …" if row.size > columns else "") for row in table[:rows]]
     if len(table) > rows:
         body.append(f"… {len(table) - rows} more rows")
     return "\n".join([head, *("  " + line for line in body)])
+
+
+def summary(value: Any) -> list[tuple[str, str]]:
+    """Return what can be said of an array in a line: its range and mean, and how many NaN, Inf and unwritten elements it has."""
+    array = np.asanyarray(value)
+    if not array.size or array.dtype.kind not in "fiub":
+        return []
+    empty = np.ma.getmaskarray(array)
+    wide = np.ma.getdata(array).astype(np.float64)[~empty]
+    finite = wide[np.isfinite(wide)]
+    out = [("min", f"{finite.min():.6g}"), ("max", f"{finite.max():.6g}"), ("mean", f"{finite.mean():.6g}")] if finite.size else []
+    counts = (("NaN", int(np.isnan(wide).sum())), ("Inf", int(np.isinf(wide).sum())), ("unwritten", int(empty.sum())))
+    return out + [(key, str(n)) for key, n in counts if n]
 
 
 def filter_prints(
@@ -66,9 +73,7 @@ def prints_text(records: Sequence[PrintRecord], *, limit: int = 20) -> str:
     """Return the records as a table, at most ``limit`` rows, with what is left out said."""
     rows = [("line", "block", "thread", "loops", "what", "dtype", "value")]
     for r in records[:limit]:
-        array = np.asarray(r.values)
-        head = " ".join(_cell(v) for v in array.reshape(-1)[:4])
-        shown = _cell(array.item()) if array.ndim == 0 else f"{list(array.shape)} {head}" + (" …" if array.size > 4 else "")
+        shown = short_value(r.values)
         rows.append(
             (
                 str(r.loc.line) if r.loc else "?",
@@ -85,5 +90,16 @@ def prints_text(records: Sequence[PrintRecord], *, limit: int = 20) -> str:
     return text + (f"\n… {len(records) - limit} more" if len(records) > limit else "")
 
 
+def short_value(value: Any) -> str:
+    """Return a number, or the shape and the first elements of an array."""
+    array = np.asanyarray(value)
+    if array.ndim == 0:
+        return _cell(array[()])
+    return f"{list(array.shape)} {' '.join(_cell(v) for v in array.reshape(-1)[:4])}" + (" …" if array.size > 4 else "")
+
+
 def _cell(value: Any) -> str:
+    if value is np.ma.masked or (np.ma.isMaskedArray(value) and value.mask):
+        return "·"
+    value = value[()] if isinstance(value, np.ndarray) else value
     return f"{float(value):.5g}" if isinstance(value, float | np.floating) else str(value)
