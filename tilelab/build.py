@@ -101,24 +101,17 @@ def build(program: ir.Program) -> Built:
         EnvironmentLacks: There is no device, or no nvcc to compile with.
         KernelRefused: TileLang or nvcc refuses the kernel.
     """
-    from tilelab.compiler.front import COMPILE_FLAGS, PASS_CONFIGS, loading
+    from tilelab.compiler import emit, loading
     from tilelab.compiler.targets import tvm_target
-    from tilelab.compiler.writer import emit
 
     target = device_target()
     if shutil.which("nvcc") is None and not _has_nvcc():
         raise EnvironmentLacks("there is no nvcc to compile CUDA with", fix="pip install 'tilelab[cuda]', or install the CUDA toolkit")
-    configs, flags = program.attrs.get(PASS_CONFIGS), program.attrs.get(COMPILE_FLAGS)
     with loading():
         import tilelang
 
-        kernel = tilelang.compile(
-            emit(program),
-            out_idx=list(program.outputs) or None,
-            target=tvm_target(target)[1],
-            pass_configs=dict(configs.items) if isinstance(configs, ir.AttrMap) else None,
-            compile_flags=list(flags) if isinstance(flags, tuple) else None,
-        )
+        # Outputs, pass configuration and compiler flags stand among the function's attributes.
+        kernel = tilelang.compile(emit(program), target=tvm_target(target)[1])
     return Built(program=program, target=target, kernel=kernel, source=str(kernel.get_kernel_source()))
 
 
