@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 FRONT_END = ROOT / "visualizers"
+_PYTEST = [sys.executable, "-m", "pytest", "-q", "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
 
 
 def main() -> int:
@@ -37,18 +38,18 @@ def _commands(fast: bool) -> Iterator[tuple[str, list[str], Path]]:
     yield "import contracts", [_tool("lint-imports"), "--no-cache"], ROOT
     yield "mypy", [_tool("mypy")], ROOT
     if (FRONT_END / "package-lock.json").exists():
-        if not (FRONT_END / "node_modules").exists():
+        installed = FRONT_END / "node_modules" / ".package-lock.json"
+        if not installed.exists() or installed.stat().st_mtime < (FRONT_END / "package-lock.json").stat().st_mtime:
             yield "npm ci", [_tool("npm"), "ci", "--no-audit", "--no-fund"], FRONT_END
         yield "tsc", [_tool("npm"), "run", "--silent", "typecheck"], FRONT_END
         yield "vitest", [_tool("npm"), "test", "--silent"], FRONT_END
     notebooks = sorted(map(str, ROOT.glob("notebooks/**/*.ipynb")))
     if notebooks and not fast:
-        yield "notebooks (nbval)", [sys.executable, "-m", "pytest", "-q", "--nbval-lax", "-p", "no:cacheprovider", *notebooks], ROOT
+        yield "notebooks (nbval)", [*_PYTEST, "--nbval-lax", "-p", "no:cacheprovider", *notebooks], ROOT
 
 
 def _pytest(fast: bool) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile", "--durations=10"]
-    return [*command, "-m", "not slow and not browser"] if fast else command
+    return [*_PYTEST, "--durations=10", *(["-m", "not slow and not browser"] if fast else [])]
 
 
 def _run(name: str, command: list[str], folder: Path) -> bool:
