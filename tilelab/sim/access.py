@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import checks, numbers
+from tilelab.sim import checks
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import Ex, Frame, Value, aff_range, aff_values, both, expand, scalar_of, value_of
 from tilelab.sim.memory import Buf
-from tilelab.sim.numbers import INT32
 
 Box = tuple[list[int], list[tuple[int, int, int]]]
 
@@ -23,7 +22,23 @@ Box = tuple[list[int], list[tuple[int, int, int]]]
 class Access:
     """A read or write of ``buffer`` at ``indices`` in one place of the program."""
 
-    __slots__ = ("atomic", "axes", "buffer", "ctx", "dims", "free", "identity", "indices", "lanes", "loc", "rank", "slot", "stored", "watched", "what")
+    __slots__ = (
+        "atomic",
+        "axes",
+        "buffer",
+        "ctx",
+        "dims",
+        "free",
+        "identity",
+        "indices",
+        "lanes",
+        "loc",
+        "rank",
+        "slot",
+        "stored",
+        "watched",
+        "what",
+    )
 
     def __init__(self, buffer: ir.Buffer, slot: int, lanes: int, indices: tuple[Ex, ...], ctx: Context, what: str, stored: bool) -> None:
         self.buffer, self.slot, self.lanes, self.indices, self.ctx, self.what = buffer, slot, lanes, indices, ctx, what
@@ -215,7 +230,14 @@ class Access:
                 fr.nest.write(self, fr, buf, value)
             if buf.partition is not None:
                 buf.partition.note(self, fr, box, buf, "atomic" if self.atomic else "write", value)
-        if mask is None and self.identity and box is not None and not buf.is_global and not buf.pinned and self._replace(fr, buf, value, source):
+        if (
+            mask is None
+            and self.identity
+            and box is not None
+            and not buf.is_global
+            and not buf.pinned
+            and self._replace(fr, buf, value, source)
+        ):
             return
         value, mask = self.settle(fr, buf, value, mask)
         if box is None or not self._apart(fr, box):

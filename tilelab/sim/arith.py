@@ -45,8 +45,8 @@ INT: Mapping[str, Callable[..., Value]] = {
 }  # fmt: skip
 #: Operator → function on float arrays. CUDA's fmin and fmax return the operand that is a number.
 FLOAT: Mapping[str, Callable[..., Value]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "mod": np.fmod, "floordiv": lambda a, b: np.floor(np.divide(a, b)),
-    "floormod": np.remainder, "min": np.fmin, "max": np.fmax,
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "mod": np.fmod,
+    "floordiv": lambda a, b: np.floor(np.divide(a, b)), "floormod": np.remainder, "min": np.fmin, "max": np.fmax,
 }  # fmt: skip
 COMPARE: Mapping[str, Callable[..., Value]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,

@@ -107,9 +107,11 @@ def out_of_bounds(acc: Any, fr: Frame, buf: Buf, bad: Value, *, write: bool) -> 
         span = f"element {low}" if low == high else f"elements {low}..{high}"
         findings.add(
             key, "TL101",
-            f"{'writing' if write else 'reading'} {what} goes outside the {scope_word(buf.scope)} {buf.name}: axis {d} has {buf.shape[d]} elements "
+            f"{'writing' if write else 'reading'} {what} goes outside the {scope_word(buf.scope)} {buf.name}: "
+            f"axis {d} has {buf.shape[d]} elements "
             f"(0..{buf.shape[d] - 1}), and {span} {'is' if low == high else 'are'} touched; nothing stops the device here.",
-            acc.loc, fix=f"keep the index of axis {d} of {buf.name} below {buf.shape[d]}, or allocate {buf.name} larger", evidence=evidence, **at,
+            acc.loc, fix=f"keep the index of axis {d} of {buf.name} below {buf.shape[d]}, or allocate {buf.name} larger",
+            evidence=evidence, **at,
         )  # fmt: skip
         return
     from_data = any(acc.indices[i].loads for i in outside)
@@ -117,7 +119,8 @@ def out_of_bounds(acc: Any, fr: Frame, buf: Buf, bad: Value, *, write: bool) -> 
     where_from = " The index comes from data." if from_data else ""
     findings.add(
         key, "TL102",
-        f"{what} lies outside {buf.name}, whose axis {d} has {buf.shape[d]} elements: {done} without a word ({count} lanes here).{where_from}",
+        f"{what} lies outside {buf.name}, whose axis {d} has {buf.shape[d]} elements: {done} without a word "
+        f"({count} lanes here).{where_from}",
         acc.loc, severity="warning" if from_data else "info", evidence=evidence,
         fix=(
             f"test the index before using it (0 <= index < {buf.shape[d]}) and say what a missing element means"
@@ -148,7 +151,8 @@ def uninitialised(acc: Any, fr: Frame, buf: Buf, bad: Value) -> None:
     word = scope_word(buf.scope)
     if buf.flying:
         fr.run.findings.add(
-            key, "TL204", f"{acc.what or 'this statement'} reads {element(buf.name, index)} while an asynchronous copy into {buf.name} is still under way.",
+            key, "TL204", f"{acc.what or 'this statement'} reads {element(buf.name, index)} while an asynchronous copy into {buf.name} "
+            "is still under way.",
             acc.loc, fix="wait first: T.mbarrier_wait_parity on the barrier of the copy, or T.ptx_wait_group",
             evidence={"buffer": buf.name, "scope": buf.scope, "index": index, "elements": count}, **where(acc, fr, lane),
         )  # fmt: skip
@@ -167,7 +171,8 @@ def uninitialised(acc: Any, fr: Frame, buf: Buf, bad: Value) -> None:
         fix = f"T.clear({buf.name}), T.fill or T.copy into it first"
     fr.run.findings.add(
         key, "TL103", message, acc.loc, fix=fix,
-        evidence={"buffer": buf.name, "scope": buf.scope, "shape": list(buf.shape), "index": index, "elements": count}, **where(acc, fr, lane),
+        evidence={"buffer": buf.name, "scope": buf.scope, "shape": list(buf.shape), "index": index, "elements": count},
+        **where(acc, fr, lane),
     )  # fmt: skip
 
 
@@ -211,14 +216,17 @@ def race_many(acc: Any, fr: Frame, buf: Buf, lane: tuple[int, ...], axis: int) -
     index = acc.at(fr, lane)
     fr.run.findings.add(
         key, "TL201",
-        f"{who} all write {element(buf.name, index)}, with different values and in no order: the last one wins, and which that is changes from run to run.",
+        f"{who} all write {element(buf.name, index)}, with different values and in no order: the last one wins, and which "
+        "that is changes from run to run.",
         acc.loc,
         fix="T.atomic_add for a sum over a global tensor, or reduce in a fragment with T.reduce_sum and write once",
         evidence={"buffer": buf.name, "scope": buf.scope, "index": index, "writers": n, "kind": "write-write"}, **where(acc, fr, lane),
     )  # fmt: skip
 
 
-def race(acc: Any, fr: Frame, buf: Buf, lane: tuple[int, ...], kind: str, who: str, other: dict[str, Any], fix: str, severity: str = "error") -> None:
+def race(
+    acc: Any, fr: Frame, buf: Buf, lane: tuple[int, ...], kind: str, who: str, other: dict[str, Any], fix: str, severity: str = "error"
+) -> None:
     """TL201 between two lanes (``other`` describes the one that came first)."""
     key = ("race", buf.name, acc.loc and (acc.loc.file, acc.loc.line))
     if fr.run.findings.seen(key):

@@ -9,9 +9,8 @@ import numpy as np
 from tilelab import ir
 from tilelab.sim import arith, random
 from tilelab.sim.context import Context
-from tilelab.sim.expr import CALLS
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
-from tilelab.sim.stmt import EFFECTS, Op
 
 
 def init(comp: Any, call: ir.Call, ctx: Context) -> Op:
@@ -34,7 +33,9 @@ def _state(comp: Any, ctx: Context) -> int:
         raise Unsupported("a random number before T.rng_init", ctx.loc)
     slot, rank = comp.rng
     if rank != ctx.rank:
-        raise Unsupported("random numbers inside T.Parallel, where the layout decides which thread draws", ctx.loc, "draw in a serial loop of each thread")
+        raise Unsupported(
+            "random numbers inside T.Parallel, where the layout decides which thread draws", ctx.loc, "draw in a serial loop of each thread"
+        )
     return int(slot)
 
 
@@ -62,6 +63,5 @@ def rand_float(comp: Any, call: ir.Call, ctx: Context) -> Ex:
     return _drawn(comp, call, ctx, lambda state, mask: state.rand_float(bits, dist, mask))
 
 
-EFFECTS["tl.rng_init"] = init
-CALLS["tl.rng_rand"] = rand
-CALLS["tl.rng_rand_float"] = rand_float
+EFFECTS = {"tl.rng_init": init}
+CALLS = {"tl.rng_rand": rand, "tl.rng_rand_float": rand_float}

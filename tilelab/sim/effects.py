@@ -10,8 +10,8 @@ from tilelab import ir
 from tilelab.sim import checks
 from tilelab.sim.checks import Place
 from tilelab.sim.context import Context
+from tilelab.sim.flow import Op, nothing
 from tilelab.sim.lanes import Frame, both
-from tilelab.sim.stmt import EFFECTS, Op, nothing
 
 
 def hint(comp: Any, call: ir.Call, ctx: Context) -> Op:
@@ -51,8 +51,8 @@ def divergent(place: Place, fr: Frame, threads: tuple[int, ...]) -> None:
     total = int(np.prod([fr.size[a] for a in threads]))
     fr.run.findings.add(
         key, "TL203",
-        f"only {waiting} of the {total} threads of the block reach this barrier, because the condition around it differs between threads: the rest never come, "
-        "and on a device the block hangs or goes on wrongly.",
+        f"only {waiting} of the {total} threads of the block reach this barrier, because the condition around it differs between threads: "
+        "the rest never come, and on a device the block hangs or goes on wrongly.",
         ctx.loc, fix="move T.sync_threads() out of the condition, so that every thread of the block reaches it",
         evidence={"reached": waiting, "threads": total}, **checks.where(place, fr, lane),
     )  # fmt: skip
@@ -91,15 +91,16 @@ def device_assert(comp: Any, call: ir.Call, ctx: Context) -> Op:
     return Op(run)
 
 
-for _name in (
+#: Calls that are hints to the compiler or the hardware, and mean nothing here.
+HINTS = (
     "tl.annotate_producer_reg_dealloc", "tl.annotate_consumer_reg_alloc", "tl.no_set_max_nreg", "tl.set_max_nreg", "tl.fence_proxy_async",
     "tl.tma_store_arrive", "tl.tma_store_wait", "tl.warpgroup_arrive", "tl.warpgroup_commit_batch", "tl.warpgroup_wait", "tl.wait_wgmma",
     "tl.warpgroup_fence_operand", "tl.pdl_sync", "tl.pdl_trigger", "tl.ptx_fence_barrier_init", "tirx.ptx_commit_group",
-    "tl.ptx_commit_group", "tl.tcgen05_before_thread_sync", "tl.tcgen05_after_thread_sync", "tl.deallocate_tmem",
-    "tirx.assume", "tl.assume", "tirx.ptx_fence_barrier_init", "tl.cluster_arrive_relaxed", "tl.cluster_arrive", "tl.cluster_wait", "tl.cluster_sync",
-):  # fmt: skip
-    EFFECTS[_name] = hint
-EFFECTS["tl.loop_break"] = loop_break
-EFFECTS["tl.sync_warp"] = warp_barrier
-EFFECTS["tl.device_assert"] = device_assert
-EFFECTS["tl.device_assert_with_msg"] = device_assert
+    "tl.ptx_commit_group",
+    "tl.tcgen05_before_thread_sync", "tl.tcgen05_after_thread_sync", "tl.deallocate_tmem", "tirx.assume", "tl.assume",
+    "tirx.ptx_fence_barrier_init", "tl.cluster_arrive_relaxed", "tl.cluster_arrive", "tl.cluster_wait", "tl.cluster_sync",
+)  # fmt: skip
+EFFECTS = {
+    **dict.fromkeys(HINTS, hint), "tl.loop_break": loop_break, "tl.sync_warp": warp_barrier, "tl.device_assert": device_assert,
+    "tl.device_assert_with_msg": device_assert,
+}  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,13 +24,8 @@ from tilelab.sim.lanes import (
     aff_scale,
     aff_values,
     both,
-    every,
     expand,
-    some,
 )  # fmt: skip
-
-#: Operation → maker of calls that are more than a function of their operands (atomics, shuffles, …); filled by modules.
-CALLS: dict[str, Callable[[Any, ir.Call, Context], Ex]] = {}
 
 
 def const(dtype: str, value: Any) -> Ex:
@@ -43,6 +38,10 @@ def const(dtype: str, value: Any) -> Ex:
 class ExprCompiler:
     """Compiles expressions. Subclasses hold the scope of variables and buffers."""
 
+    #: Operation → compiler of a call that is more than a function of its operands (atomics, shuffles, …).
+    calls: ClassVar[Mapping[str, Callable[[Any, ir.Call, Context], Ex]]] = {}
+    #: Node → compiler of an expression that only some programs have.
+    more: ClassVar[Mapping[type, Callable[[Any, Any, Context], Ex]]] = {}
     scope: dict[ir.Var, tuple[Ex, int]]  # variable → its expression, and the rank where it was made
 
     def access(self, buffer: ir.Buffer, indices: tuple[Ex, ...], ctx: Context, what: str = "", kind: str = "read") -> Access:
@@ -56,7 +55,7 @@ class ExprCompiler:
         Raises:
             Unsupported: It holds something that is not simulated yet.
         """
-        method = _METHODS.get(type(e))
+        method = _METHODS.get(type(e)) or self.more.get(type(e))
         if method is None:
             raise Unsupported(f"the expression {type(e).__name__}", ctx.loc)
         return method(self, e, ctx)
@@ -171,7 +170,7 @@ class ExprCompiler:
         want = dtypes.carrier(dtype)
 
         def fn(fr: Frame) -> Value:
-            x = fc(fr)
+            x: Any = fc(fr)
             if not isinstance(x, np.ndarray):
                 return fa(fr) if x else fb(fr)
             if x.all():
@@ -186,7 +185,7 @@ class ExprCompiler:
                 z = fb(fr)
             finally:
                 fr.mask = old
-            out = np.where(x, y, z)
+            out: Any = np.where(x, y, z)
             return out if out.dtype == want else out.astype(want)
 
         axes = c.axes | a.axes | b.axes
@@ -233,8 +232,8 @@ class ExprCompiler:
         return self.expr(e.body, ctx)
 
     def _call(self, e: ir.Call, ctx: Context) -> Ex:
-        if e.op in CALLS:
-            return CALLS[e.op](self, e, ctx)
+        if e.op in self.calls:
+            return self.calls[e.op](self, e, ctx)
         if e.op == "tirx.if_then_else":
             return self.choose(e.dtype, e.args[0], e.args[1], e.args[2], ctx)
         if dtypes.parse(e.dtype)[1] > 1 or any(not isinstance(a, ir.Str) and dtypes.parse(a.dtype)[1] > 1 for a in e.args):
@@ -272,19 +271,16 @@ class ExprCompiler:
                 return arith.as_scalar(dtype, finish(np.asarray(out).reshape(-1)[0]))
 
             return Ex(dtype=dtype, fn=single, loads=loads, key=_key(e.op, *args))
-        return Ex(dtype=e.dtype, fn=lambda fr: finish(function(*(operand(fr, i) for i in many))), axes=axes, loads=loads, key=_key(e.op, *args))
+        return Ex(
+            dtype=e.dtype, fn=lambda fr: finish(function(*(operand(fr, i) for i in many))), axes=axes, loads=loads, key=_key(e.op, *args)
+        )
 
 
 _METHODS: dict[type, Callable[[Any, Any, Context], Ex]] = {
-    ir.Const: ExprCompiler._const, ir.Str: ExprCompiler._str, ir.Var: ExprCompiler._var, ir.Bin: ExprCompiler._bin, ir.Not: ExprCompiler._not,
-    ir.Cast: ExprCompiler._cast, ir.Select: ExprCompiler._select, ir.Load: ExprCompiler._load, ir.LetExpr: ExprCompiler._let,
+    ir.Const: ExprCompiler._const, ir.Str: ExprCompiler._str, ir.Var: ExprCompiler._var,
+    ir.Bin: ExprCompiler._bin, ir.Not: ExprCompiler._not, ir.Cast: ExprCompiler._cast, ir.Select: ExprCompiler._select, ir.Load: ExprCompiler._load, ir.LetExpr: ExprCompiler._let,
     ir.Call: ExprCompiler._call,
 }  # fmt: skip
-
-
-def register(node: type, method: Callable[[Any, Any, Context], Ex]) -> None:
-    """Add the method that compiles expressions of type ``node``."""
-    _METHODS[node] = method
 
 
 # ------------------------------------------------------------------------------------------------------ operators
@@ -437,4 +433,3 @@ def _overflow_watch(src: str, dst: str, ctx: Context) -> Callable[[Frame, Value]
     return numbers.overflow_watch(src, dst, ctx)
 
 
-__all__ = ["CALLS", "ExprCompiler", "affine_fn", "binary", "const", "every", "register", "some"]

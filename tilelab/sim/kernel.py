@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tilelab import ir
-from tilelab.finding import finding
 from tilelab.ops import SPELLING
-from tilelab.sim import draws, dtypes, effects, ownership, stmt, sync, threads, vectors, waste
+from tilelab.sim import draws, dtypes, effects, ownership, sync, threads, vectors, waste
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context, Grid
-from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, both, value_of
+from tilelab.sim.expr import affine_fn
+from tilelab.sim.flow import Op, nothing
+from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, both
 from tilelab.sim.memory import Buf, view_of
-from tilelab.sim.races import Partition, Shadow
-from tilelab.sim.stmt import Op, StmtCompiler
 from tilelab.sim.taint import Taint, is_local, stored_buffers
-from tilelab.sim.tileops import TABLE
+from tilelab.sim.tileops import CALLS, TABLE
 
 #: Bytes of live values that a chunk of blocks aims at: about the size of a cache.
 CHUNK_BYTES = 16 << 20
@@ -34,11 +34,16 @@ class Edge:
     dim: int
 
 
-class Compiler(StmtCompiler):
+class Compiler(vectors.VectorCompiler):
     """Compiles a whole Program."""
+
+    calls: ClassVar = {**threads.CALLS, **draws.CALLS, **vectors.CALLS, **CALLS}
+    effects: ClassVar = {**effects.EFFECTS, **sync.EFFECTS, **draws.EFFECTS, **vectors.EFFECTS}
+    more: ClassVar = vectors.EXPRESSIONS
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__()
+        self.more_stmts = {ir.Launch: Compiler.launch, ir.Tile: Compiler._tile, ir.Declare: Compiler._declare, ir.Block: Compiler._block}
         self.program = program
         self.specs: list[ir.Buffer] = []
         self.stored = stored_buffers(program.body)
@@ -174,7 +179,13 @@ class Compiler(StmtCompiler):
         consts = tuple(e.const for e in shape)
         known = tuple(int(c) for c in consts) if all(isinstance(c, int) for c in consts) else None
         if not ctx.host:
-            self.live.append((shape, dtypes.carrier(buffer.dtype).itemsize * (max(1, int(np.prod(ctx.grid.extents))) if is_local(buffer) and ctx.grid.threads else 1)))
+            self.live.append(
+                (
+                    shape,
+                    dtypes.carrier(buffer.dtype).itemsize
+                    * (max(1, int(np.prod(ctx.grid.extents))) if is_local(buffer) and ctx.grid.threads else 1),
+                )
+            )
         if buffer.scope == "global":
             return Op(lambda fr: fr.run.alloc_global(fr, slot, buffer, tuple(int(f(fr)) for f in fns)))
 
@@ -243,7 +254,7 @@ class Compiler(StmtCompiler):
                 self.scope[var] = (Ex(dtype=var.dtype, fn=lambda fr: 0, aff=Aff(0), const=0, key=("c", var.dtype, 0)), ctx.rank)
             else:
                 aff = Aff(0, ((axis, 1),))
-                fn = stmt.affine_fn(aff, ctx.rank, var.dtype)
+                fn = affine_fn(aff, ctx.rank, var.dtype)
                 self.scope[var] = (Ex(dtype=var.dtype, fn=fn, axes=frozenset({axis}), aff=aff, key=("axis", axis)), ctx.rank)
 
     # ----------------------------------------------------------------------------------------- hooks of statements
@@ -281,7 +292,7 @@ class Compiler(StmtCompiler):
         """Runs of neighbouring branches that concern different threads become one statement in which they run together."""
         out: list[Op] = []
         group: list[Op] = []
-        for op in [*ops, Op(stmt.nothing, None, None)]:
+        for op in [*ops, Op(nothing, None, None)]:
             if op.role is not None:
                 group.append(op)
                 continue
@@ -314,7 +325,7 @@ class Compiler(StmtCompiler):
             old = fr.mask
             tasks = []
             for op, on in ((yes, both(old, c)), (no, both(old, ~c))):
-                if (op.run is stmt.nothing and op.gen is None) or not on.any():
+                if (op.run is nothing and op.gen is None) or not on.any():
                     continue
                 tasks.append(side(op, fr.fork(), None if old is None and on.all() else on))
             yield from sync.together(tasks)
@@ -323,13 +334,15 @@ class Compiler(StmtCompiler):
 
     def _declare(self, s: ir.Declare, ctx: Context) -> Op:
         self.slot_of(s.buffer, ctx)
-        return Op(stmt.nothing)
+        return Op(nothing)
 
 
 class Launch:
     """One compiled launch."""
 
-    def __init__(self, comp: Compiler, s: ir.Launch, grid: Grid, extents: tuple[Ex, ...], op: Op, edges: list[Edge], live: Any, shared: Any) -> None:
+    def __init__(
+        self, comp: Compiler, s: ir.Launch, grid: Grid, extents: tuple[Ex, ...], op: Op, edges: list[Edge], live: Any, shared: Any
+    ) -> None:
         self.comp, self.s, self.grid, self.extents, self.op = comp, s, grid, extents, op
         self.edges, self.live, self.shared = edges, live, shared
         self.single = False  # one block at a time in a chunk
@@ -378,7 +391,7 @@ class Launch:
         cuts = [sorted({0, n, *self.tails(host, axis, n), *alone(self.grid, axis, n)}) for axis, n in enumerate(shape)]
         segments: list[tuple[tuple[int, int], ...]] = [()]
         for edges in cuts:
-            pairs = list(zip(edges[:-1], edges[1:], strict=True))
+            pairs = list(itertools.pairwise(edges))
             segments = [(*s, p) for s in segments for p in pairs]
         for segment in segments:
             yield from split(segment, limit)
@@ -457,7 +470,10 @@ def split(segment: tuple[tuple[int, int], ...], limit: int) -> Iterator[tuple[tu
 def _same_shape(a: ir.Buffer, b: ir.Buffer) -> bool:
     if a.dtype != b.dtype or len(a.shape) != len(b.shape):
         return False
-    return all(x is y or (isinstance(x, ir.Const) and isinstance(y, ir.Const) and x.value == y.value) for x, y in zip(a.shape, b.shape, strict=True))
+    return all(
+        x is y or (isinstance(x, ir.Const) and isinstance(y, ir.Const) and x.value == y.value)
+        for x, y in zip(a.shape, b.shape, strict=True)
+    )
 
 
 def _aliased(program: ir.Program) -> set[ir.Var]:
@@ -474,10 +490,3 @@ def _aliased(program: ir.Program) -> set[ir.Var]:
 
 def _items(m: Any) -> Any:
     return m.items if isinstance(m, ir.AttrMap) else ()
-
-
-stmt.register(ir.Block, Compiler._block)
-stmt.register(ir.Launch, Compiler.launch)
-stmt.register(ir.Tile, Compiler._tile)
-stmt.register(ir.Declare, Compiler._declare)
-__all__ = ["Compiler", "Generator", "Launch", "Partition", "Shadow", "effects", "finding", "threads", "value_of"]

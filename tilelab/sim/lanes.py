@@ -103,7 +103,7 @@ class Stop(Exception):
 # --------------------------------------------------------------------------------------------- scalars and affine forms
 def value_of(s: Scalar, fr: Frame) -> int:
     """Evaluate a scalar of an affine form."""
-    return s if type(s) is int else s(fr)  # type: ignore[operator,return-value]
+    return s if type(s) is int else s(fr)  # type: ignore[operator]
 
 
 def s_add(a: Scalar, b: Scalar, sign: int = 1) -> Scalar:

@@ -31,7 +31,8 @@ class Buf:
     """
 
     __slots__ = (
-        "atomics", "base", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name", "np", "offset", "own", "partition", "pinned", "root",
+        "atomics", "base", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name",
+        "np", "offset", "own", "partition", "pinned", "root",
         "scope", "shadow", "shape", "strides", "track", "written",
     )  # fmt: skip
 

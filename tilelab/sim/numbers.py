@@ -9,8 +9,8 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.sim import checks, dtypes
-from tilelab.sim.context import Context
 from tilelab.sim.checks import Place
+from tilelab.sim.context import Context
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value, both
 
 INT32 = (1 << 31) - 1
@@ -66,7 +66,8 @@ def birth_watch(comp: Any, s: ir.Store, ctx: Context, value: Ex) -> Callable[[Fr
         return None  # overflow there is TL302
     nodes = list(ir.walk(s.value))
     infinite = any(
-        (isinstance(n, ir.Call) and n.op == "tl.infinity") or (isinstance(n, ir.Const) and isinstance(n.value, float) and not np.isfinite(n.value))
+        (isinstance(n, ir.Call) and n.op == "tl.infinity")
+        or (isinstance(n, ir.Const) and isinstance(n.value, float) and not np.isfinite(n.value))
         for n in nodes
     )
     loads = [n for n in nodes if isinstance(n, ir.Load) and dtypes.info(n.buffer.dtype).kind == "f"]
@@ -103,7 +104,9 @@ def birth_watch(comp: Any, s: ir.Store, ctx: Context, value: Ex) -> Callable[[Fr
         fr.run.findings.report(
             key, "TL301", f"the first {'NaN' if np.isnan(got) else 'infinity'} appears here, in {s.buffer.name}, from {said}.", ctx.loc,
             fix="look for a division by zero, a logarithm of a value that is not positive, exp of a large number, or inf − inf",
-            evidence={"buffer": s.buffer.name, "value": str(got), "operands": {k: str(v) for k, v in values.items()}, "lanes": int(bad.sum())},
+            evidence={
+                "buffer": s.buffer.name, "value": str(got), "operands": {k: str(v) for k, v in values.items()}, "lanes": int(bad.sum()),
+            },
             **checks.where(place, fr, lane),
         )  # fmt: skip
 

@@ -28,8 +28,8 @@ def read_by_all(buffer: ir.Buffer, ctx: Context) -> dict[str, Any] | None:
     return {
         "key": ("owner", buffer.name, loc and (loc.file, loc.line)),
         "code": "TL401",
-        "message": f"every one of the {threads} threads reads elements of the fragment {buffer.name} here, but a fragment is spread over the threads: "
-        "each of them holds only its own elements, and gets a wrong value for all others.",
+        "message": f"every one of the {threads} threads reads elements of the fragment {buffer.name} here, but a fragment is spread over "
+        "the threads: each of them holds only its own elements, and gets a wrong value for all others.",
         "loc": loc,
         "fix": f"read it inside T.Parallel, so that the owner does it, or T.copy({buffer.name}) to a shared buffer first",
         "evidence": {"buffer": buffer.name, "threads": threads, "shape": sizes},
@@ -49,6 +49,15 @@ def settle(found: dict[str, Any], layouts: Mapping[str, Layout]) -> dict[str, An
     element = int(np.argmin(held))
     index = [int(i) for i in np.unravel_index(element, layout.shape)]
     owner = sorted({int(t) for t in owners[element]})
-    evidence = {**found["evidence"], "index": index, "owners": owner[:16], "elements_per_thread": int(np.bincount(owners.reshape(-1)).max())}
+    evidence = {
+        **found["evidence"],
+        "index": index,
+        "owners": owner[:16],
+        "elements_per_thread": int(np.bincount(owners.reshape(-1)).max()),
+    }
     where = f"{layout.name}[{', '.join(map(str, index))}]"
-    return {**found, "message": f"{found['message']} {where}, for one, is held by thread {owner[0]}{' and others' if len(owner) > 1 else ' alone'}.", "evidence": evidence}
+    return {
+        **found,
+        "message": f"{found['message']} {where}, for one, is held by thread {owner[0]}{' and others' if len(owner) > 1 else ' alone'}.",
+        "evidence": evidence,
+    }

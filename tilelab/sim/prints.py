@@ -9,6 +9,7 @@ import numpy as np
 from tilelab import ir
 from tilelab.sim import dtypes
 from tilelab.sim.context import Context
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Frame, Value
 from tilelab.trace import PrintRecord
 
@@ -18,10 +19,8 @@ LIMIT = 20_000
 THREADS = 32
 
 
-def table(comp: Any, loop: ir.For, ctx: Context) -> Any:
+def table(comp: Any, loop: ir.For, ctx: Context) -> Op:
     """Compile the printing of a whole buffer."""
-    from tilelab.sim.stmt import Op
-
     ctx = ctx.at(loop.loc).at(loop.body[0].loc)
     call = loop.body[0].value  # type: ignore[attr-defined]
     message, name, load = call.args[1], call.args[2], call.args[-1]
@@ -42,16 +41,14 @@ def table(comp: Any, loop: ir.For, ctx: Context) -> Any:
     return Op(run)
 
 
-def one(comp: Any, s: ir.Eval, ctx: Context) -> Any:
+def one(comp: Any, s: ir.Eval, ctx: Context) -> Op:
     """Compile the printing of one expression or of a message."""
-    from tilelab.sim.stmt import Op
-
     call = s.value
     assert isinstance(call, ir.Call)
     strings = [a.value for a in call.args if isinstance(a, ir.Str)][1:]
     values = [a for a in call.args if not isinstance(a, ir.Str)]
     value = comp.expr(values[-1], ctx) if values else None
-    text, name = (strings + ["", ""])[:2]
+    text, name = ([*strings, "", ""])[:2]
     dtype = values[-1].dtype if values else ""
     nb, nt = len(ctx.grid.blocks), len(ctx.grid.threads)
 
@@ -78,7 +75,7 @@ def one(comp: Any, s: ir.Eval, ctx: Context) -> Any:
 
 
 def _threads(fr: Frame, ctx: Context, lane: tuple[int, ...], full: Value, on: Value, nt: int, text: str, name: str, dtype: str) -> None:
-    threads = np.argwhere(on.any(axis=tuple(range(nt, on.ndim))) if on.ndim > nt else on) if nt and full.ndim else []
+    threads: Any = np.argwhere(on.any(axis=tuple(range(nt, on.ndim))) if on.ndim > nt else on) if nt and full.ndim else []
     varies = bool(nt) and any(n > 1 for n in on.shape[:nt])
     if not varies or len(threads) > THREADS:
         values = full if on.all() else full[on]
@@ -106,5 +103,14 @@ def _emit(fr: Frame, ctx: Context, lane: tuple[int, ...], text: str, name: str, 
         return
     loops = {n: (int(fr.v[s]) if np.ndim(fr.v[s]) == 0 else int(fr.v[s].reshape(-1)[0])) for n, s in ctx.loops}
     run.prints.append(
-        PrintRecord(message=text, name=name, dtype=dtype, values=values, loc=ctx.loc, block=ctx.block(fr, lane) or (0, 0, 0), thread=thread, loops=loops)
+        PrintRecord(
+            message=text,
+            name=name,
+            dtype=dtype,
+            values=values,
+            loc=ctx.loc,
+            block=ctx.block(fr, lane) or (0, 0, 0),
+            thread=thread,
+            loops=loops,
+        )
     )

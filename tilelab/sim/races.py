@@ -7,7 +7,7 @@ and between blocks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class Shadow:
     """Which block last wrote, read or atomically changed each element of a global buffer."""
 
     #: kind of access → (tables whose entries of other blocks conflict with it, the table that remembers it)
-    _RULES = {
+    _RULES: ClassVar = {
         "read": (("writer", "atomic"), "reader"),
         "write": (("writer", "atomic", "reader", "polled"), "writer"),
         "atomic": (("writer", "reader"), "atomic"),
@@ -258,7 +258,7 @@ class NestPlan:
             return False
         if any(tuple(i.key for i in acc.indices) != keys or acc.rank != first.rank or acc.slot != first.slot for acc, _ in items):
             return False
-        axes = {a for a in range(self.axes_from, first.rank)}
+        axes = set(range(self.axes_from, first.rank))
         if len(items) == 1 and not any(a in i.axes for i in first.indices for a in axes):
             return True  # one write at one place: the values decide, when it runs
         told: set[int] = set()
@@ -290,7 +290,11 @@ class Nest:
 
     def _lanes(self, acc: Any, fr: Frame, buf: Buf) -> Any:
         me: Value = np.zeros((1,) * acc.rank, np.int64)
-        axes = range(self.plan.axes_from, acc.rank) if not buf.is_global else [*range(len(acc.ctx.grid.blocks)), *range(self.plan.axes_from, acc.rank)]
+        axes = (
+            range(self.plan.axes_from, acc.rank)
+            if not buf.is_global
+            else [*range(len(acc.ctx.grid.blocks)), *range(self.plan.axes_from, acc.rank)]
+        )
         for a in axes:
             me = me * fr.size[a] + _along(a, acc.rank, fr.size[a])
         return spread(acc, fr, buf, me, tuple(_along(a, acc.rank, fr.size[a]) for a in range(acc.lanes)))
@@ -362,7 +366,7 @@ class Nest:
         checks.race(
             acc, fr, buf, lane, kind, self.plan.who,
             {"writer": int(writer[at]), "reader": int(reader[at])},
-            "read what you need into another buffer first, split the loop in two so that a barrier comes between, or use an atomic or T.reduce_*",
+            "read what you need into another buffer first, split the loop in two (a barrier comes between), or use an atomic or T.reduce_*",
         )  # fmt: skip
 
 

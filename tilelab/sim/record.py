@@ -16,11 +16,11 @@ from tilelab import ir
 from tilelab.ops import SPELLING
 from tilelab.sim import dtypes, origin, sync
 from tilelab.sim.context import Context, Grid
+from tilelab.sim.flow import Op
 from tilelab.sim.kernel import Compiler, Launch
 from tilelab.sim.lanes import Frame, Stop
 from tilelab.sim.memory import Buf
 from tilelab.sim.snapshots import After, Keeper, Snapshot
-from tilelab.sim.stmt import Op
 from tilelab.sim.taint import PARALLEL, printed_table
 from tilelab.trace import BufferInfo, Event, SimParams
 

@@ -66,6 +66,10 @@ class Snapshot:
         value = raw if base in _NATIVE else dtypes.load(np.ascontiguousarray(raw), base).reshape(raw.shape)
         return value if empty is None else np.ma.MaskedArray(value, mask=empty)
 
+    def box(self) -> tuple[slice, ...] | None:
+        """The box that the write replaced, where only that is known."""
+        return self._parts[1] if self._kind == "box" else None
+
     def bad(self) -> frozenset[str]:
         """Which of ``"NaN"`` and ``"Inf"`` there are among the elements that are written."""
         if self._bad is None:

@@ -6,7 +6,7 @@ differently are roles: each runs as its own coroutine. A deadlock is when nobody
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from tilelab.finding import finding
 from tilelab.sim.checks import Place, first_lane
 from tilelab.sim.context import Context
 from tilelab.sim.effects import divergent
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported, scalar_of
-from tilelab.sim.stmt import EFFECTS, Op
 
 Waiting = Generator["Wait", None, None]
 
@@ -132,8 +132,12 @@ def deadlock(waits: list[Wait]) -> Any:
         "TL206", f"deadlock: nobody can go on. {'; '.join(said[:4])}{'; …' if len(said) > 4 else ''}.",
         fix="check that each wait has a partner that arrives, with the right count and phase (0 first)",
         file=first.loc.file if first.loc else None, line=first.loc.line if first.loc else None, block=first.block, thread=first.thread,
-        evidence={"waits": [{"line": w.loc.line if w.loc else None, "for": w.what(), "block": list(w.block) if w.block else None} for w in flat[:32]], "waiting": len(flat)},
+        evidence={"waits": [_said(w) for w in flat[:32]], "waiting": len(flat)},
     )  # fmt: skip
+
+
+def _said(w: Wait) -> dict[str, Any]:
+    return {"line": w.loc.line if w.loc else None, "for": w.what(), "block": list(w.block) if w.block else None}
 
 
 # ---------------------------------------------------------------------------------------------------- mbarriers
@@ -158,7 +162,8 @@ class Barriers:
         loc = place.loc
         fr.run.findings.report(
             ("arrivals", self.name, loc and (loc.file, loc.line)), "TL205",
-            f"{n} threads arrive at {self.name}[{i}], which expects {self.count[i]} arrivals a phase and only {self.pending[i]} more in this one.",
+            f"{n} threads arrive at {self.name}[{i}], which expects {self.count[i]} arrivals a phase, "
+            f"and only {self.pending[i]} more in this one.",
             loc, fix=f"make arrive_count of {self.name} the number of threads that arrive, or let fewer threads arrive",
             evidence={"barrier": self.name, "index": i, "arriving": n, "expected": self.count[i], "left": self.pending[i]},
         )  # fmt: skip
@@ -309,7 +314,9 @@ def storage_sync(comp: Any, call: ir.Call, ctx: Context) -> Op:
         if fr.nest is not None:
             fr.nest.barrier()
         if bar.opened == before:
-            yield Wait(lambda: bar.opened > before, lambda: f"named barrier {key} ({bar.arrived} of {n} threads have arrived)", "named", ctx, fr)
+            yield Wait(
+                lambda: bar.opened > before, lambda: f"named barrier {key} ({bar.arrived} of {n} threads have arrived)", "named", ctx, fr
+            )
 
     return Op(lambda fr: None, gen)
 
@@ -333,7 +340,9 @@ def sync_grid(comp: Any, call: ir.Call, ctx: Context) -> Op:
         before, n = bar.opened, fr.run.grid_blocks
         bar.arrive(fr.run.blocks_of(fr), n)
         if bar.opened == before:
-            yield Wait(lambda: bar.opened > before, lambda: f"the other blocks at T.sync_grid ({bar.arrived} of {n} are there)", "grid", ctx, fr)
+            yield Wait(
+                lambda: bar.opened > before, lambda: f"the other blocks at T.sync_grid ({bar.arrived} of {n} are there)", "grid", ctx, fr
+            )
         if fr.run.grid_seen < bar.opened:
             fr.run.grid_seen = bar.opened
             fr.run.order_all()
@@ -356,7 +365,6 @@ def wait_group(comp: Any, call: ir.Call, ctx: Context) -> Op:
 
 
 BLOCKING = frozenset({"tl.mbarrier_wait_parity", "tl.sync_grid", "tirx.ptx_wait_barrier"})
-_POLLED: Mapping[str, bool] = {"tl.atomic_load_elem_op": True}
 
 
 def spins(s: ir.While) -> bool:
@@ -378,11 +386,9 @@ def waits(body: ir.Body) -> bool:
     return False
 
 
-EFFECTS.update(
-    {
-        "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive, "tl.mbarrier_expect_tx": expect_tx,
-        "tl.mbarrier_wait_parity": wait_parity, "tirx.ptx_wait_barrier": wait_parity, "tirx.tvm_storage_sync": storage_sync,
-        "tl.named_barrier_arrive": named_arrive, "tl.sync_grid": sync_grid, "tirx.ptx_wait_group": wait_group, "tl.ptx_wait_group": wait_group,
-        "tl.ptx_arrive_cluster_barrier": arrive,
-    }
-)  # fmt: skip
+EFFECTS = {
+    "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive, "tl.ptx_arrive_cluster_barrier": arrive,
+    "tl.mbarrier_expect_tx": expect_tx, "tl.mbarrier_wait_parity": wait_parity, "tirx.ptx_wait_barrier": wait_parity,
+    "tirx.tvm_storage_sync": storage_sync, "tl.named_barrier_arrive": named_arrive, "tl.sync_grid": sync_grid,
+    "tirx.ptx_wait_group": wait_group, "tl.ptx_wait_group": wait_group,
+}  # fmt: skip

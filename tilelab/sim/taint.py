@@ -11,9 +11,10 @@ from tilelab import ir
 THREAD_OPS = frozenset(
     {
         "tl.get_lane_idx", "tl.get_warp_idx", "tl.get_warp_idx_sync", "tl.get_warp_group_idx", "tl.tl_shuffle_elect", "tl.rng_rand",
-        "tl.rng_rand_float", "tl.activemask", "tl.ballot", "tl.warp_reduce_sum", "tl.warp_reduce_max", "tl.warp_reduce_min", "tl.warp_reduce_bitand",
-        "tl.warp_reduce_bitor", "tl.any_sync", "tl.all_sync", "tl.ballot_sync", "tl.match_any_sync", "tl.match_all_sync", "tl.syncthreads_count",
-        "tl.syncthreads_and", "tl.syncthreads_or", "tl.rng_init",
+        "tl.rng_rand_float", "tl.activemask", "tl.ballot", "tl.warp_reduce_sum", "tl.warp_reduce_max", "tl.warp_reduce_min",
+        "tl.warp_reduce_bitand", "tl.warp_reduce_bitor", "tl.any_sync", "tl.all_sync", "tl.ballot_sync", "tl.match_any_sync",
+        "tl.match_all_sync",
+        "tl.syncthreads_count", "tl.syncthreads_and", "tl.syncthreads_or", "tl.rng_init",
     }
 )  # fmt: skip
 PRINTS = frozenset({"debug_print_var", "debug_print_buffer_value", "debug_print_msg"})
@@ -115,7 +116,7 @@ class Taint:
             self._body(s.body, under or varies, parallel)
         elif isinstance(s, ir.Tile | ir.Eval):
             args = s.args if isinstance(s, ir.Tile) else (s.value,)
-            varies = any([self.expr(a, parallel or isinstance(s, ir.Tile)) for a in args])
+            varies = any(self.expr(a, parallel or isinstance(s, ir.Tile)) for a in args)
             for n in (n for a in args for n in ir.walk(a)):
                 if isinstance(n, ir.Region | ir.Load) and is_local(n.buffer) and (varies or under) and _may_write(s, n):
                     self.buffers.add(n.buffer.data)

@@ -10,7 +10,6 @@ import numpy as np
 from tilelab import ir
 from tilelab.sim import arith, dtypes
 from tilelab.sim.context import Context
-from tilelab.sim.expr import CALLS
 from tilelab.sim.lanes import Ex, Frame, Value
 
 WARP = 32
@@ -164,7 +163,11 @@ def _vote(kind: str, masked: bool, block: bool = False) -> Callable[[Any, ir.Cal
         axis, n = len(ctx.grid.blocks), count(ctx)
 
         def fn(fr: Frame) -> Value:
-            yes = flatten(p.fn(fr), ctx, None) != 0 if p is not None else np.ones((1,) * axis + (n,) + (1,) * (ctx.rank - axis - len(ctx.grid.threads)), np.bool_)
+            yes = (
+                flatten(p.fn(fr), ctx, None) != 0
+                if p is not None
+                else np.ones((1,) * axis + (n,) + (1,) * (ctx.rank - axis - len(ctx.grid.threads)), np.bool_)
+            )
             on = np.broadcast_to(_active(fr, ctx, yes), np.broadcast_shapes(yes.shape, np.shape(_active(fr, ctx, yes))))
             if m is not None:
                 shape = [1] * yes.ndim
@@ -174,8 +177,10 @@ def _vote(kind: str, masked: bool, block: bool = False) -> Callable[[Any, ir.Cal
             yes, on = np.broadcast_arrays(yes, on)
             if block:
                 out = _agree(kind, yes, on, axis)
-                return np.broadcast_to(out.astype(want), (*out.shape[:axis], *(1,) * len(ctx.grid.threads), *out.shape[axis + 1 :])) if not ctx.grid.threads else unflatten(
-                    np.broadcast_to(out.astype(want), (*out.shape[:axis], n, *out.shape[axis + 1 :])), ctx
+                return (
+                    np.broadcast_to(out.astype(want), (*out.shape[:axis], *(1,) * len(ctx.grid.threads), *out.shape[axis + 1 :]))
+                    if not ctx.grid.threads
+                    else unflatten(np.broadcast_to(out.astype(want), (*out.shape[:axis], n, *out.shape[axis + 1 :])), ctx)
                 )
             y, o = _warps(yes, axis, False), _warps(on, axis, False)
             out = _agree(kind, y, o, axis + 1)
@@ -234,31 +239,29 @@ def _highest(want: Any) -> Any:
     return np.inf if want.kind == "f" else np.iinfo(want).max
 
 
-CALLS.update(
-    {
-        "tl.get_lane_idx": _index(lambda t, n: t % n[0], [WARP]),
-        "tl.get_warp_idx": _index(lambda t, n: t // n[0], [WARP]),
-        "tl.get_warp_idx_sync": _index(lambda t, n: t // n[0], [WARP]),
-        "tl.get_warp_group_idx": _index(lambda t, n: t // (n[0] * n[1]), [WARP, 4]),
-        "tl.tl_shuffle_elect": _index(_elect, []),
-        "tl.shfl_xor_sync": _shuffle("xor"),
-        "tl.shfl_down_sync": _shuffle("down"),
-        "tl.shfl_up_sync": _shuffle("up"),
-        "tl.shfl_sync": _shuffle("idx"),
-        "tl.warp_reduce_sum": _warp_reduce(np.add, lambda d: 0),
-        "tl.warp_reduce_max": _warp_reduce(np.fmax, _lowest),
-        "tl.warp_reduce_min": _warp_reduce(np.fmin, _highest),
-        "tl.warp_reduce_bitand": _warp_reduce(np.bitwise_and, lambda d: -1 if d.kind == "i" else np.iinfo(d).max),
-        "tl.warp_reduce_bitor": _warp_reduce(np.bitwise_or, lambda d: 0),
-        "tl.any_sync": _vote("any", True),
-        "tl.all_sync": _vote("all", True),
-        "tl.ballot_sync": _vote("ballot", True),
-        "tl.ballot": _vote("ballot", False),
-        "tl.activemask": _vote("ballot", False),
-        "tl.syncthreads_count": _vote("count", False, block=True),
-        "tl.syncthreads_and": _vote("all", False, block=True),
-        "tl.syncthreads_or": _vote("any", False, block=True),
-        "tl.match_any_sync": _match("any"),
-        "tl.match_all_sync": _match("all"),
-    }
-)
+CALLS = {
+    "tl.get_lane_idx": _index(lambda t, n: t % n[0], [WARP]),
+    "tl.get_warp_idx": _index(lambda t, n: t // n[0], [WARP]),
+    "tl.get_warp_idx_sync": _index(lambda t, n: t // n[0], [WARP]),
+    "tl.get_warp_group_idx": _index(lambda t, n: t // (n[0] * n[1]), [WARP, 4]),
+    "tl.tl_shuffle_elect": _index(_elect, []),
+    "tl.shfl_xor_sync": _shuffle("xor"),
+    "tl.shfl_down_sync": _shuffle("down"),
+    "tl.shfl_up_sync": _shuffle("up"),
+    "tl.shfl_sync": _shuffle("idx"),
+    "tl.warp_reduce_sum": _warp_reduce(np.add, lambda d: 0),
+    "tl.warp_reduce_max": _warp_reduce(np.fmax, _lowest),
+    "tl.warp_reduce_min": _warp_reduce(np.fmin, _highest),
+    "tl.warp_reduce_bitand": _warp_reduce(np.bitwise_and, lambda d: -1 if d.kind == "i" else np.iinfo(d).max),
+    "tl.warp_reduce_bitor": _warp_reduce(np.bitwise_or, lambda d: 0),
+    "tl.any_sync": _vote("any", True),
+    "tl.all_sync": _vote("all", True),
+    "tl.ballot_sync": _vote("ballot", True),
+    "tl.ballot": _vote("ballot", False),
+    "tl.activemask": _vote("ballot", False),
+    "tl.syncthreads_count": _vote("count", False, block=True),
+    "tl.syncthreads_and": _vote("all", False, block=True),
+    "tl.syncthreads_or": _vote("any", False, block=True),
+    "tl.match_any_sync": _match("any"),
+    "tl.match_all_sync": _match("all"),
+}

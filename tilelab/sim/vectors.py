@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from tilelab import ir
 from tilelab.sim import arith, dtypes, intrinsics
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
-from tilelab.sim.expr import CALLS, ExprCompiler, binary, const, register
+from tilelab.sim.expr import ExprCompiler, binary, const
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
-from tilelab.sim.stmt import EFFECTS, Op, StmtCompiler
+from tilelab.sim.stmt import StmtCompiler
 from tilelab.sim.tileops.atomics import pointed, updater
 from tilelab.sim.tileops.space import Space
 
@@ -74,7 +76,7 @@ def shuffle(comp: ExprCompiler, e: ir.Shuffle, ctx: Context) -> Ex:
     if any(not isinstance(p.const, int) for p in picks):
         raise Unsupported("a lane chosen when it runs", ctx.loc)
     index = [int(p.const) for p in picks]
-    fns = [vector(p.dtype if lanes(p.dtype) > 1 else p.dtype, (p,), lifted(p, ctx.rank), ctx.rank).fn for p in parts]
+    fns = [vector(p.dtype, (p,), lifted(p, ctx.rank), ctx.rank).fn for p in parts]
     axes = frozenset().union(*(p.axes for p in parts))
 
     def fn(fr: Frame) -> Value:
@@ -95,7 +97,7 @@ def scalar_result(dtype: str, axes: frozenset[int], fn: Callable[[Frame], Value]
     return Ex(dtype=dtype, fn=lambda fr: arith.as_scalar(dtype, np.asarray(fn(fr)).reshape(-1)[0]), loads=loads)
 
 
-def vector_bin(comp: ExprCompiler, e: ir.Bin, a: Ex, b: Ex, ctx: Context) -> Ex:
+def vector_bin(e: ir.Bin, a: Ex, b: Ex, ctx: Context) -> Ex:
     """Lane by lane."""
     fa, fb = lifted(a, ctx.rank), lifted(b, ctx.rank)
     kind = dtypes.info(a.dtype).kind
@@ -128,8 +130,7 @@ def vector_call(comp: ExprCompiler, e: ir.Call, ctx: Context) -> Ex:
 # --------------------------------------------------------------------------------------------------------- memory
 def run_of(comp: Any, ctx: Context, n: int, what: str) -> Space:
     """One more axis for ``n`` elements in a row, which each thread moves by itself."""
-    space = Space(comp, ctx, (const("int32", n),), what, tile=False)
-    return space
+    return Space(comp, ctx, (const("int32", n),), what, tile=False)
 
 
 def elements(comp: Any, space: Space, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], kind: str) -> Access:
@@ -173,11 +174,6 @@ def reading(comp: Any, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], n: int, 
         return box.pop().copy()
 
     return Ex(dtype=dtype, fn=fn, axes=frozenset(a for a in acc.axes if a < ctx.rank), loads=True)
-
-
-def vector_store(comp: Any, s: ir.Store, value: Ex, ctx: Context) -> Op:
-    """A vector into several elements."""
-    return writing(comp, s.buffer, s.indices, value, ctx, "")
 
 
 def writing(comp: Any, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], value: Ex, ctx: Context, what: str) -> Op:
@@ -232,7 +228,12 @@ def storer(width: int) -> Callable[[Any, ir.Call, Context], Op]:
         words = comp.expr(call.args[1], ctx)
         whole = vector(words.dtype, (words,), lifted(words, ctx.rank), ctx.rank).fn
         source = dtypes.parse(words.dtype)[0]
-        value = Ex(dtype=f"{base}x{n}" if n > 1 else base, fn=lambda fr: dtypes.reinterpret(whole(fr), source, base), axes=words.axes, loads=words.loads)
+        value = Ex(
+            dtype=f"{base}x{n}" if n > 1 else base,
+            fn=lambda fr: dtypes.reinterpret(whole(fr), source, base),
+            axes=words.axes,
+            loads=words.loads,
+        )
         op = writing(comp, load.buffer, load.indices, value, ctx, call.op.removeprefix("tl."))
         if len(call.args) > 2:
             return comp._guarded(comp.expr(call.args[2], ctx), op.run)  # type: ignore[no-any-return]
@@ -245,7 +246,8 @@ def _pointee(comp: Any, e: ir.Expr, ctx: Context) -> ir.Load:
     if isinstance(e, ir.Call) and e.op in ("tl.access_ptr", "tirx.address_of") and isinstance(e.args[0], ir.Load):
         return e.args[0]
     if isinstance(e, ir.Call) and e.op == "tirx.tvm_access_ptr" and isinstance(e.args[1], ir.Var):
-        return comp.flat_element(e.args[1], e.args[2], ctx)
+        load: ir.Load = comp.flat_element(e.args[1], e.args[2], ctx)
+        return load
     raise Unsupported("an address that is not an element of a buffer", ctx.loc)
 
 
@@ -279,8 +281,6 @@ def vector_atomic(n: int, previous: bool) -> Callable[[Any, ir.Call, Context], E
 
 
 def _each(inner: Context, outer: Context) -> Context:
-    from dataclasses import replace
-
     return replace(inner, each=outer.each)
 
 
@@ -322,19 +322,31 @@ def dp4a(comp: Any, call: ir.Call, ctx: Context) -> Op:
     return Op(lambda fr: to.write(fr, (old.fn(fr) + (x.fn(fr).astype(np.int32) * y.fn(fr)).sum(axis=-1, dtype=np.int32)).astype(np.int32)))
 
 
-register(ir.Ramp, ramp)
-register(ir.Broadcast, broadcast)
-register(ir.Shuffle, shuffle)
-ExprCompiler.vector_bin = vector_bin  # type: ignore[method-assign]
-ExprCompiler.vector_call = vector_call  # type: ignore[method-assign]
-ExprCompiler.vector_load = vector_load  # type: ignore[method-assign,assignment]
-StmtCompiler.vector_store = vector_store  # type: ignore[method-assign,assignment]
-for _bits in (32, 64, 128, 256):
-    CALLS[f"tl.ldg{_bits}"] = CALLS[f"tl.lds{_bits}"] = loader(_bits)
-    EFFECTS[f"tl.stg{_bits}"] = EFFECTS[f"tl.sts{_bits}"] = storer(_bits)
-CALLS["tl.__ldg"] = cached_load
-CALLS["tl.any_of"], CALLS["tl.all_of"] = quantifier(False), quantifier(True)
-for _n in (2, 4):
-    CALLS[f"tl.atomic_addx{_n}_elem_op"] = vector_atomic(_n, False)
-    CALLS[f"tl.atomic_addx{_n}_ret_elem_op"] = vector_atomic(_n, True)
-EFFECTS["DP4A"] = dp4a
+class VectorCompiler(StmtCompiler):
+    """A compiler that knows vectors."""
+
+    def vector_bin(self, e: ir.Bin, a: Ex, b: Ex, ctx: Context) -> Ex:
+        """Arithmetic lane by lane."""
+        return vector_bin(e, a, b, ctx)
+
+    def vector_call(self, e: ir.Call, ctx: Context) -> Ex:
+        """A call with vectors among its operands."""
+        return vector_call(self, e, ctx)
+
+    def vector_load(self, e: ir.Load, ctx: Context) -> Ex:
+        """Several elements as one vector."""
+        return vector_load(self, e, ctx)
+
+    def vector_store(self, s: ir.Store, value: Ex, ctx: Context) -> Op:
+        """A vector into several elements."""
+        return writing(self, s.buffer, s.indices, value, ctx, "")
+
+
+EXPRESSIONS: dict[type, Callable[[Any, Any, Context], Ex]] = {ir.Ramp: ramp, ir.Broadcast: broadcast, ir.Shuffle: shuffle}
+CALLS = {
+    **{f"tl.{where}{bits}": loader(bits) for where in ("ldg", "lds") for bits in (32, 64, 128, 256)},
+    **{f"tl.atomic_addx{n}_elem_op": vector_atomic(n, False) for n in (2, 4)},
+    **{f"tl.atomic_addx{n}_ret_elem_op": vector_atomic(n, True) for n in (2, 4)},
+    "tl.__ldg": cached_load, "tl.any_of": quantifier(False), "tl.all_of": quantifier(True),
+}  # fmt: skip
+EFFECTS = {**{f"tl.{where}{bits}": storer(bits) for where in ("stg", "sts") for bits in (32, 64, 128, 256)}, "DP4A": dp4a}

@@ -21,7 +21,9 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
     if not isinstance(s.extent, ir.Const) or s.extent.value < WORTH:
         return None
     threads = int(np.prod(ctx.grid.extents))
-    if threads == 1 or any(isinstance(n, ir.Tile) or (isinstance(n, ir.For) and n.kind in ("parallel", "vectorized")) for n in ir.walk(s.body)):
+    if threads == 1 or any(
+        isinstance(n, ir.Tile) or (isinstance(n, ir.For) and n.kind in ("parallel", "vectorized")) for n in ir.walk(s.body)
+    ):
         return None
     if any(isinstance(n, ir.Load) and n.buffer.scope == "local.fragment" for n in ir.walk(s.body)):
         return None  # who owns the elements is the question there
@@ -31,7 +33,8 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
             return {
                 "key": ("waste", loc and (loc.file, loc.line)),
                 "code": "TL601",
-                "message": f"all {threads} threads of the block run this loop: each of its {s.extent.value} elements of {n.buffer.name} is written {threads} times.",
+                "message": f"all {threads} threads of the block run this loop: each of its {s.extent.value} elements of "
+                f"{n.buffer.name} is written {threads} times.",
                 "loc": s.loc,
                 "fix": f"for {s.var.name} in T.Parallel({s.extent.value}), which shares the iterations out among the threads",
                 "evidence": {"threads": threads, "iterations": s.extent.value, "buffer": n.buffer.name, "repeated": threads},

@@ -12,13 +12,19 @@ from tilelab.ops import arg
 from tilelab.sim import arith, checks, dtypes
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
-from tilelab.sim.expr import CALLS
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
 from tilelab.sim.memory import Buf
-from tilelab.sim.stmt import Op
 from tilelab.sim.tileops.space import Space
 
-UPDATES: Mapping[str, Any] = {"add": np.add, "max": np.fmax, "min": np.fmin, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor}
+UPDATES: Mapping[str, Any] = {
+    "add": np.add,
+    "max": np.fmax,
+    "min": np.fmin,
+    "or": np.bitwise_or,
+    "and": np.bitwise_and,
+    "xor": np.bitwise_xor,
+}
 
 
 def region(kind: str) -> Callable[[Any, ir.Tile, Context], Op]:
@@ -113,19 +119,23 @@ def _unordered(fr: Frame, acc: Access, buf: Buf, value: Value, axes: list[int]) 
     """TL208: several lanes add floats to one element, in an order that changes from run to run."""
     grid = buf.partition.grid if buf.partition is not None else ()
     axes = sorted({*axes, *(a for a in acc.free if a < len(grid) and grid[a] > 1)})
-    if not axes or (isinstance(value, np.ndarray) and value.ndim == acc.rank and all(value.shape[a] == 1 for a in axes) and axes[0] >= len(grid)):
+    if not axes or (
+        isinstance(value, np.ndarray) and value.ndim == acc.rank and all(value.shape[a] == 1 for a in axes) and axes[0] >= len(grid)
+    ):
         return
     loc = acc.loc
     fr.run.findings.report(
         ("unordered", buf.name, loc and (loc.file, loc.line)), "TL208",
-        f"several {'blocks' if axes[0] < len(grid) else 'lanes'} add floats to one element of {buf.name}: the order changes from run to run, "
-        "and so does the rounding of the sum.",
-        loc, fix="reduce inside the block first and add once, or write partial sums and add them in a second kernel, if results must repeat bit for bit",
+        f"several {'blocks' if axes[0] < len(grid) else 'lanes'} add floats to one element of {buf.name}: the order changes "
+        "from run to run, and so does the rounding of the sum.",
+        loc, fix="if results must repeat bit for bit, write partial sums and add them in a second kernel",
         evidence={"buffer": buf.name, "dtype": buf.dtype}, **checks.where(acc, fr, ()),
     )  # fmt: skip
 
 
-def _fold(fr: Frame, acc: Access, value: Value, mask: Value, kind: str, ufunc: Any, axes: list[int], shape: tuple[int, ...], buf: Buf) -> tuple[Value, Value]:
+def _fold(
+    fr: Frame, acc: Access, value: Value, mask: Value, kind: str, ufunc: Any, axes: list[int], shape: tuple[int, ...], buf: Buf
+) -> tuple[Value, Value]:
     """Combine the lanes that meet at one element along whole axes, so that each element is updated once."""
     if not axes:
         return value, mask
@@ -237,12 +247,10 @@ def atomic_store(comp: Any, call: ir.Call, ctx: Context) -> Ex:
     return Ex(dtype="handle", fn=lambda fr: acc.write(fr, fn(fr)), axes=frozenset(range(ctx.rank)), loads=True)
 
 
-for _kind in ("add", "max", "min"):
-    CALLS[f"tl.atomic_{_kind}_elem_op"] = element(_kind, False)
-    CALLS[f"tl.atomic_{_kind}_ret_elem_op"] = element(_kind, True)
-CALLS["tl.atomic_or_elem_op"] = element("or", False)
-CALLS["tl.atomic_load_elem_op"] = atomic_load
-CALLS["tl.atomic_store_elem_op"] = atomic_store
-
 TABLE = {f"atomic{k}": region(k) for k in ("add", "max", "min")}
-__all__ = ["TABLE", "dtypes", "pointed", "updater"]
+CALLS = {
+    **{f"tl.atomic_{k}_elem_op": element(k, False) for k in ("add", "max", "min", "or")},
+    **{f"tl.atomic_{k}_ret_elem_op": element(k, True) for k in ("add", "max", "min")},
+    "tl.atomic_load_elem_op": atomic_load,
+    "tl.atomic_store_elem_op": atomic_store,
+}

@@ -10,8 +10,8 @@ from tilelab.finding import finding
 from tilelab.ops import SPELLING, arg
 from tilelab.sim import dtypes
 from tilelab.sim.context import Context
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported
-from tilelab.sim.stmt import Op
 from tilelab.sim.tileops.space import Space, extent_of, per_thread
 
 
@@ -110,7 +110,7 @@ def transpose(comp: Any, s: ir.Tile, ctx: Context) -> Op:
 
 def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """A bulk copy: a load lands when its barrier completes (never before), a store is done at once."""
-    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    _src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
     barrier = s.attrs.get("barrier")
     if not isinstance(barrier, ir.Load) or dst.buffer.scope == "global":
         return copy(comp, s, ctx)

@@ -13,8 +13,8 @@ from tilelab.sim import arith, dtypes, numbers
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import const
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Value
-from tilelab.sim.stmt import Op
 from tilelab.sim.tileops.space import Space
 
 
@@ -164,7 +164,7 @@ def multiplier(a: str, b: str, c: str) -> Callable[[Value, Value], Value]:
 def _flops(fr: Frame, x: Value, y: Value, ta: bool, tb: bool) -> int:
     m, k = (x.shape[-1], x.shape[-2]) if ta else (x.shape[-2], x.shape[-1])
     n = y.shape[-2] if tb else y.shape[-1]
-    return 2 * m * n * k * fr.run.blocks_of(fr)
+    return int(2 * m * n * k * fr.run.blocks_of(fr))
 
 
 def _number(e: Any) -> Any:

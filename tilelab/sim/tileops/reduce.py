@@ -11,8 +11,8 @@ from tilelab import ir
 from tilelab.ops import arg
 from tilelab.sim import arith, dtypes, numbers
 from tilelab.sim.context import Context
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
-from tilelab.sim.stmt import Op
 from tilelab.sim.tileops.gemm import Cell
 from tilelab.sim.tileops.space import Space
 

@@ -11,9 +11,9 @@ from tilelab import ir
 from tilelab.ops import SPELLING, arg
 from tilelab.sim import arith, dtypes
 from tilelab.sim.context import Context
-from tilelab.sim.expr import CALLS, binary, const
+from tilelab.sim.expr import binary, const
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
-from tilelab.sim.stmt import Op
 from tilelab.sim.tileops.atomics import updater
 from tilelab.sim.tileops.reduce import start
 from tilelab.sim.tileops.space import Space
@@ -117,8 +117,20 @@ def im2col(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     k = op("add", op("mul", comp.expr(arg(s.op, s.args, "c_step"), c2), cols), space.vars[1])
     out_h, out_w = (op("add", op("floordiv", op("sub", op("add", n, 2 * pad), dilation * (kernel - 1) + 1), stride), 1) for n in (h, w))
     area = op("mul", out_h, out_w)
-    y = op("sub", op("add", op("mul", op("floordiv", op("floormod", m, area), out_w), stride), op("mul", op("floordiv", op("floordiv", k, c), kernel), dilation)), pad)
-    x = op("sub", op("add", op("mul", op("floormod", m, out_w), stride), op("mul", op("floormod", op("floordiv", k, c), kernel), dilation)), pad)
+    y = op(
+        "sub",
+        op(
+            "add",
+            op("mul", op("floordiv", op("floormod", m, area), out_w), stride),
+            op("mul", op("floordiv", op("floordiv", k, c), kernel), dilation),
+        ),
+        pad,
+    )
+    x = op(
+        "sub",
+        op("add", op("mul", op("floormod", m, out_w), stride), op("mul", op("floormod", op("floordiv", k, c), kernel), dilation)),
+        pad,
+    )
     inside = [op("ge", y, 0), op("lt", y, h), op("ge", x, 0), op("lt", x, w)]
     read = comp.access(img.buffer, (op("floordiv", m, area), y, x, op("floormod", k, c)), c2, "T.im2col", "read")
     want = dtypes.carrier(col.buffer.dtype)
@@ -142,8 +154,8 @@ def _plain(e: Any) -> Any:
     return e.value if isinstance(e, ir.Const | ir.Str) else e
 
 
-CALLS["tl.reducer_update"] = reducer_update
+CALLS = {"tl.reducer_update": reducer_update}
 TABLE = {
-    "cumsum": scan(np.add), "cummax": scan(np.fmax), "reducer_init": reducer_init, "finalize_reducer": finalize, "finalize_reducer_v2": finalize_into,
-    "im2col": im2col, "c2d_im2col": im2col,
+    "cumsum": scan(np.add), "cummax": scan(np.fmax), "im2col": im2col, "c2d_im2col": im2col,
+    "reducer_init": reducer_init, "finalize_reducer": finalize, "finalize_reducer_v2": finalize_into,
 }  # fmt: skip

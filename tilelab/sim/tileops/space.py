@@ -10,8 +10,8 @@ from tilelab import ir
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import affine_fn, binary
+from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Aff, Ex, Frame
-from tilelab.sim.stmt import Op
 
 
 class Space:
@@ -24,9 +24,17 @@ class Space:
         comp.max_rank = max(comp.max_rank, base + len(extents))
         self.tile = tile  # the threads of the block do it together
         names = tuple((f"i{d}", a, None) for d, a in enumerate(self.axes))
-        self.ctx = replace(ctx, rank=base + len(extents), parallel=(*ctx.parallel, *names), extents=(*ctx.extents, *extents), nest=None, each=not tile)
+        self.ctx = replace(
+            ctx, rank=base + len(extents), parallel=(*ctx.parallel, *names), extents=(*ctx.extents, *extents), nest=None, each=not tile
+        )
         self.vars = tuple(
-            Ex(dtype="int32", fn=affine_fn(Aff(0, ((a, 1),)), self.ctx.rank, "int32"), axes=frozenset({a}), aff=Aff(0, ((a, 1),)), key=("axis", a))
+            Ex(
+                dtype="int32",
+                fn=affine_fn(Aff(0, ((a, 1),)), self.ctx.rank, "int32"),
+                axes=frozenset({a}),
+                aff=Aff(0, ((a, 1),)),
+                key=("axis", a),
+            )
             for a in self.axes
         )
 
@@ -36,7 +44,8 @@ class Space:
         for low, v in zip(region.mins, at, strict=True):
             ex = self.comp.expr(low, self.ctx)
             indices.append(ex if v is None else binary("add", ex.dtype, ex, v, self.ctx.rank) if ex.const != 0 else v)
-        return self.comp.access(region.buffer, tuple(indices), self.ctx, self.what, kind)
+        acc: Access = self.comp.access(region.buffer, tuple(indices), self.ctx, self.what, kind)
+        return acc
 
     def runs(self, act: Callable[[Frame], None]) -> Callable[[Frame], None]:
         """``act`` with the axes in place (and the mask taken over all threads)."""

@@ -1,0 +1,84 @@
+"""How compiled statements follow one another: plain calls, generators where something waits, breaks out of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, NamedTuple
+
+from tilelab import ir
+from tilelab.sim.lanes import Frame, both, some
+
+Run = Callable[[Frame], None]
+Gen = Callable[[Frame], Generator[Any, None, None]]
+
+
+class Op(NamedTuple):
+    """A compiled statement. Where ``gen`` is there, ``run`` must not be used."""
+
+    run: Run
+    gen: Gen | None = None
+    role: Callable[[Frame], Any] | None = None  # which threads a branch by thread concerns
+
+
+def nothing(fr: Frame) -> None:
+    """Do nothing."""
+
+
+def sequence(ops: Iterable[Op], *, breaks: bool = False) -> Op:
+    """Run ``ops`` one after the other; with ``breaks``, lanes that left the loop are masked off in between."""
+    ops = tuple(o for o in ops if o.run is not nothing)
+    runs = tuple(o.run for o in ops)
+    if not any(o.gen for o in ops):
+        if breaks:
+            return Op(_breaking(runs))
+        if len(runs) == 1:
+            return Op(runs[0])
+        if not runs:
+            return Op(nothing)
+
+        def run(fr: Frame) -> None:
+            for r in runs:
+                r(fr)
+
+        return Op(run)
+
+    def gen(fr: Frame) -> Generator[Any, None, None]:
+        for o in ops:
+            if o.gen is not None:
+                yield from o.gen(fr)
+            else:
+                o.run(fr)
+            if breaks and fr.live is not None and not narrow(fr):
+                return
+
+    return Op(runs[0], gen)
+
+
+def narrow(fr: Frame) -> bool:
+    """Mask off lanes that left the loop; whether any lane is left."""
+    if fr.live is False:
+        return False
+    fr.mask = both(fr.mask, fr.live)
+    return some(fr.mask)
+
+
+def _breaking(runs: tuple[Run, ...]) -> Run:
+    def run(fr: Frame) -> None:
+        for r in runs:
+            r(fr)
+            if fr.live is not None and not narrow(fr):
+                return
+
+    return run
+
+
+def breaks(body: ir.Body) -> bool:
+    """Whether a ``T.loop_break`` in ``body`` leaves the loop around it."""
+    for s in body:
+        if isinstance(s, ir.Eval) and isinstance(s.value, ir.Call) and s.value.op == "tl.loop_break":
+            return True
+        if isinstance(s, ir.If) and (breaks(s.then) or breaks(s.orelse)):
+            return True
+        if isinstance(s, ir.Block | ir.Attribute) and breaks(s.body):
+            return True
+    return False
