@@ -35,11 +35,13 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
         return _no_layout(program, tries)
     place = _MARKER.search(text)
     loc = decode(place["file"], int(place["line"])) if place else None
-    said = first_sentence(ValueError(_MARKER.sub("", text)))
+    said = first_sentence(ValueError(text[: place.start()] if place else text))
+    fix = "change that line, or choose another target." if loc else "write it with what this target has, or choose another target."
+    loc = loc or next((s.loc for s in ir.walk(program) if isinstance(s, ir.Launch)), None)
     return finding(
         "TL702",
         f"TileLang cannot lower this kernel for {target}: {said}.",
-        fix="change that line, or choose another target.",
+        fix=fix,
         file=loc.file if loc else None,
         line=loc.line if loc else None,
         evidence={"target": target, "said": plain(text)[:2000]},

@@ -127,6 +127,7 @@ def first_sentence(error: BaseException) -> str:
     """Return what an error says, in one line of bounded length and without the final stop."""
     text = " ".join(plain(str(error)).split()) or type(error).__name__
     text = re.sub(r"make_closure\.<locals>\.(\w+)\.<locals>\.\1\(\)", r"\1", text)
+    text = re.sub(r'\{"kind":"(\w+)".*?\}\}?[,.]?"?(?= |$)', r"\1", text)
     text = re.sub(r"! variable `\w+` is defined in frame:.*", "", text)
     cut = re.split(r"(?<=[.!?]) (?=[A-Z])", text)[0]
     return (cut[:240] + "…" if len(cut) > 240 else cut).rstrip(" .:")

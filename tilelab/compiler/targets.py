@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilelab import machine
+from tilelab.compiler.quiet import quiet
 
 
 def tvm_target(target: str) -> tuple[str, Any]:
@@ -17,7 +18,8 @@ def tvm_target(target: str) -> tuple[str, Any]:
     from tvm.target import Target
 
     name = machine.canonical_target(target)
-    return name, Target(_description(name))
+    with quiet():  # TVM asks for a ROCm installation aloud
+        return name, Target(_description(name))
 
 
 def _description(name: str) -> dict[str, Any]:
