@@ -298,3 +298,68 @@ def test_no_cuda_device_is_something_the_machine_lacks():
     else:
         with pytest.raises(EnvironmentLacks):
             grade(puzzle("1"), puzzle("1").folder / "solution.py", device="cuda")
+
+
+# --------------------------------------------------------------------------------------------------- strangers
+@pytest.mark.parametrize("number", ["1", "7", "25"])
+def test_no_program_of_a_stranger_stops_the_judge(number):
+    import copy
+    import random
+
+    from tilelab import serde
+    from tilelab.finding import Finding
+    from tilelab.grader.grading import receive
+    from tilelab.grader.judge import judge_case, simulator
+
+    spec, rng = puzzle(number).spec, random.Random(number)
+    case = draw_cases(spec, 1)[1]
+    whole = json.loads(serde.dumps(program(number, dict(case.sizes))))
+    leaves = list(leaves_of(whole))
+    odd = [0, -1, 2, 1 << 31, True, None, "x", "float16", "global", "local.fragment", 1.5, "mul", "gemm", "fill", "parallel", [], {}]
+    judged = 0
+    for _ in range(300):
+        data = copy.deepcopy(whole)
+        path, value = rng.choice(leaves)
+        at = data
+        for key in path[:-1]:
+            at = at[key]
+        at[path[-1]] = rng.choice([*odd, rng.choice(leaves)[1], value + 1 if type(value) is int else value])
+        received = receive(json.dumps(data).encode())
+        if not isinstance(received, Finding):
+            judge_case(spec, case, received, simulator(spec))
+            judged += 1
+    assert judged > 10
+    for junk in (b"", b"\x80\x04", b"{}", b"[1]", b'{"tilelab": "Program", "version": 1, "nodes": []}', json.dumps(whole).encode()[:-5]):
+        assert isinstance(receive(junk), Finding)
+
+
+def leaves_of(value, path=()):
+    """Every plain value within a JSON document, with the way to it."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from leaves_of(inner, (*path, key))
+    if not isinstance(value, dict | list):
+        yield path, value
+
+
+def test_a_buffer_larger_than_any_gpu_has_is_refused(tmp_path):
+    from tilelab.grader.grading import grade
+
+    text = (
+        (puzzle("1").folder / "solution.py")
+        .read_text()
+        .replace("        start =", '        hog = T.alloc_fragment((1 << 20, 64), "float32")\n        start =')
+    )
+    (tmp_path / "hog.py").write_text(text.replace("    return B", "        hog[0, 0] = 1.0\n    return B"))
+    report = grade(puzzle("1"), tmp_path / "hog.py", seed=1)
+    assert report.score == 0
+    assert "more than any GPU has" in report.checks[0].message or "TL5" in report.checks[0].message
+
+
+def test_a_solved_notebook_is_a_submission(tmp_path):
+    from tilelab.course.generate import solved
+    from tilelab.grader.grading import grade
+
+    for path, text in solved(puzzle("1"), tmp_path).items():
+        path.write_text(text, "utf-8")
+        assert grade(puzzle("1"), path, seed=1).score == 100

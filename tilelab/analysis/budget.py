@@ -106,7 +106,7 @@ def _advice(ordered: list[SharedBuffer], needed: int, limit: int) -> str:
     if staged:
         stages = max(b.copies for b in staged)
         fixed = needed - sum(b.bytes for b in staged)
-        for fewer in range(stages - 1, 0, -1):
+        for fewer in range(min(stages - 1, limit), 0, -1):  # a stage takes a byte at least
             if fixed + sum(b.single_bytes * min(b.copies, fewer) for b in staged) <= limit:
                 names = _join([b.buffer.name for b in staged])
                 return f"num_stages={fewer} fits (each stage keeps its own copy of {names}), or use smaller tiles."

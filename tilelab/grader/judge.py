@@ -150,6 +150,9 @@ def judge_case(spec: Spec, case: Case, program: ir.Program | Finding, run: Runne
         return Outcome(case=case, message=refused.finding.message, findings=(refused.finding,))
     except InputError as e:
         return Outcome(case=case, message=e.message)
+    except Exception as e:  # a Program comes from a stranger: whatever it does to the simulator is its own failure
+        odd = finding("TL703", f"the simulator cannot run this Program ({type(e).__name__}: {e})", fix="write it with ordinary operations")
+        return Outcome(case=case, message=odd.message, findings=(odd,))
     wanted = _expected(spec, case, inputs)
     findings = tuple(_settled(f, spec, wanted) for f in trace.findings)
     mismatch = _first_mismatch(spec, trace, wiring, wanted)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tilelab import ir
+from tilelab.analysis.expr import const_int, dtype_bits
 from tilelab.grader.spec import Spec, Tensor
 
 
@@ -61,7 +62,24 @@ def broken_rules(program: ir.Program, spec: Spec) -> list[str]:
     launches = sum(isinstance(n, ir.Launch) for n in ir.walk(program))
     if launches > spec.launches:
         out.append(f"{spec.entry} launches {launches} kernels; this puzzle allows {spec.launches}")
-    return out
+    return out + list(_too_large(program))
+
+
+#: Scope → bytes that one buffer may have; no GPU has more registers or shared memory, and a workspace needs no more.
+_MOST_BYTES: Mapping[str, int] = {"global": 1 << 30}
+_MOST_BYTES_IN_A_BLOCK = 16 << 20
+
+
+def _too_large(program: ir.Program) -> Iterator[str]:
+    buffers = [
+        b for n in ir.walk(program) for b in (n.allocs if isinstance(n, ir.Block) else (n.buffer,) if isinstance(n, ir.Alloc) else ())
+    ]
+    for b in buffers:
+        size = dtype_bits(b.dtype) // 8 or 1
+        for extent in b.shape:
+            size *= max(const_int(extent) or 1, 1)
+        if size > _MOST_BYTES.get(b.scope, _MOST_BYTES_IN_A_BLOCK):
+            yield f"{b.name} has {size:,} bytes, more than any GPU has for {b.scope}"
 
 
 def operations(program: ir.Program) -> set[str]:
