@@ -125,6 +125,8 @@ class Access:
             buf.full()
         if buf.base is not None:
             buf.pull()
+        if buf.raw:
+            buf.poison_rest()
         box = self.box(fr, buf.shape)
         if fr.run.checks:
             if self.watched and fr.nest is not None:

@@ -209,8 +209,7 @@ class Run:
             shape = self._shape(host, p, inputs)
             buf = Buf(p.name, p.buffer.dtype, "global", shape, 0, p.buffer.loc)
             if given is None:
-                buf.fill_with(_poison_of(p.buffer.dtype), initialised=False)
-                buf.writable(None)
+                buf.reserve()
             else:
                 buf.root = _carried(p, np.asarray(given), copy=p.buffer.data in comp.stored)
                 buf.strides = buf.root.strides
@@ -276,8 +275,9 @@ class Run:
                 self._not_written(p, buf)
             views = [host.mem[own] for own, *_ in self.compiled.views_of.get(slot, ())]
             if buf.written or is_output or any(v is not None and v.written for v in views):
+                buf.poison_rest()
                 out = dtypes.store(np.ascontiguousarray(buf.full()), p.buffer.dtype)
-                if buf.root is out or out.base is not None:
+                if not buf.own and np.shares_memory(out, buf.root):
                     out = out.copy()
                 if is_output:
                     outputs[f"out{len(returned)}"] = out
@@ -341,8 +341,7 @@ class Run:
     def alloc_global(self, fr: Frame, slot: int, buffer: ir.Buffer, shape: tuple[int, ...]) -> None:
         """Scratch in global memory."""
         buf = Buf(buffer.name, buffer.dtype, "global", shape, 0, buffer.loc)
-        buf.fill_with(_poison_of(buffer.dtype), initialised=False)
-        buf.writable(None)
+        buf.reserve()
         fr.mem[slot] = buf
         if buffer.data in self.compiled.aliased:
             buf.pin(())
@@ -358,12 +357,6 @@ class Run:
         for a in range(self.block_axes):
             n *= fr.size[a]
         return n
-
-
-def _poison_of(dtype: str) -> Any:
-    from tilelab.sim.memory import poison
-
-    return poison(dtype)
 
 
 def _size_vars(p: ir.Param) -> set[ir.Var]:

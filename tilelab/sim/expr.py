@@ -278,7 +278,8 @@ class ExprCompiler:
 
 _METHODS: dict[type, Callable[[Any, Any, Context], Ex]] = {
     ir.Const: ExprCompiler._const, ir.Str: ExprCompiler._str, ir.Var: ExprCompiler._var,
-    ir.Bin: ExprCompiler._bin, ir.Not: ExprCompiler._not, ir.Cast: ExprCompiler._cast, ir.Select: ExprCompiler._select, ir.Load: ExprCompiler._load, ir.LetExpr: ExprCompiler._let,
+    ir.Bin: ExprCompiler._bin, ir.Not: ExprCompiler._not, ir.Cast: ExprCompiler._cast, ir.Select: ExprCompiler._select,
+    ir.Load: ExprCompiler._load, ir.LetExpr: ExprCompiler._let,
     ir.Call: ExprCompiler._call,
 }  # fmt: skip
 

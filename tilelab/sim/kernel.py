@@ -22,7 +22,7 @@ from tilelab.sim.taint import Taint, is_local, stored_buffers
 from tilelab.sim.tileops import CALLS, TABLE
 
 #: Bytes of live values that a chunk of blocks aims at: about the size of a cache.
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 4 << 20
 
 
 @dataclass(slots=True, kw_only=True)

@@ -32,7 +32,7 @@ class Buf:
 
     __slots__ = (
         "atomics", "base", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name",
-        "np", "offset", "own", "partition", "pinned", "root",
+        "np", "offset", "own", "partition", "pinned", "raw", "root",
         "scope", "shadow", "shape", "strides", "track", "written",
     )  # fmt: skip
 
@@ -59,6 +59,7 @@ class Buf:
         self.own = False
         self.fill: Any = None
         self.init: Any = None
+        self.raw = False  # elements that are not initialised hold anything, not poison yet
 
     # ------------------------------------------------------------------------------------------------ storage
     def full(self) -> Value:
@@ -69,11 +70,11 @@ class Buf:
 
     def adopt(self, array: Value, *, own: bool) -> None:
         """Make ``array`` (lane axes, then shape; any strides) the storage."""
-        if array.base is None or array.flags.c_contiguous or array.flags.f_contiguous:
-            self.root, self.offset, self.strides = array, 0, array.strides
-        else:
-            array = array.copy()
-            self.root, self.offset, self.strides, own = array, 0, array.strides, True
+        root = array if array.flags.forc else array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+        if not root.flags.forc:  # not a permutation of contiguous storage
+            root = array = array.copy()
+            own = True
+        self.root, self.offset, self.strides = root, 0, array.strides
         self.lsize = array.shape[: self.lanes]
         self.own = own and array.flags.writeable
         self.fill = None
@@ -81,6 +82,25 @@ class Buf:
     def share(self, root: Value, offset: int, strides: tuple[int, ...], lsize: tuple[int, ...]) -> None:
         """Take over a view of other storage; it is copied before it is written."""
         self.root, self.offset, self.strides, self.lsize, self.own, self.fill = root, offset, strides, lsize, False, None
+
+    def reserve(self) -> None:
+        """Storage of our own that nobody has written. Poison is put there only when somebody reads it."""
+        self.root = np.empty((*self.lsize, *self.shape), self.np)
+        self.offset, self.strides, self.own, self.fill, self.init = 0, self.root.strides, True, None, None
+        self.raw = True
+
+    def poison_rest(self) -> None:
+        """Poison what nobody has written yet."""
+        if not self.raw:
+            return
+        self.raw = False
+        if self.init is True or (self.init is not None and self.init.all()):
+            return
+        full = self.full()
+        if self.init is None:
+            full[...] = poison(self.dtype)
+        else:
+            np.copyto(full, poison(self.dtype), where=~self.init)
 
     def fill_with(self, value: Any, *, initialised: bool = True) -> None:
         """Fill with one value, at no cost until something else is written."""
@@ -119,6 +139,7 @@ class Buf:
     def pin(self, lsize: tuple[int, ...]) -> None:
         """Fix the storage in place, so that views of it stay true."""
         self.full()
+        self.poison_rest()
         init = self.init
         self.writable(lsize)
         if self.init is not True:

@@ -67,6 +67,7 @@ def updater(acc: Access, kind: str, ctx: Context, *, wide: bool = False) -> Call
         buf: Buf = fr.mem[acc.slot]
         buf.written = buf.atomics = True
         fr.run.version += 1
+        buf.poison_rest()
         box = acc.box(fr, buf.shape)
         if fr.run.checks:
             if buf.partition is not None:
