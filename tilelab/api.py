@@ -98,6 +98,8 @@ def static_findings(program: ir.Program, target: str) -> tuple[Finding, ...]:
     from tilelab.analysis.budget import budget_findings
 
     budget = tuple(budget_findings(program, target))
+    if any(f.severity == "error" for f in budget):
+        return budget  # it cannot launch, whatever it lowers to; and what is that large lowers slowly
     try:
         from tilelab.compiler import lower
 

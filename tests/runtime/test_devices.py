@@ -45,6 +45,24 @@ except AssertionError as error:
     assert "device" in str(error)
 else:
     raise SystemExit("a comparison across devices must fail, as on a GPU")
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        ctx.save_for_backward(t)
+        return t * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (t,) = ctx.saved_tensors
+        assert t.is_cuda and gradient.is_cuda and torch.ones(1, device="cuda").is_cuda
+        return gradient * 2
+
+
+leaf = x.clone().requires_grad_()
+Double.apply(leaf).sum().backward()
+assert leaf.grad.is_cuda and bool((leaf.grad == 2).all())
 with torch.autocast("cuda", dtype=torch.float16), torch.cuda.stream(torch.cuda.Stream()):
     x @ x
 """

@@ -210,6 +210,7 @@ def everywhere() -> None:
     context.__torch_function__ = with_device
     torch.Tensor._make_subclass = staticmethod(_marked_subclass(torch.Tensor._make_subclass))
     torch.Generator = _generator(torch.Generator)
+    _mark_gradients()
     torch.load = _load(torch.load)
 
 
@@ -231,6 +232,31 @@ def _generator(plain: Any) -> Any:
 
     Generator.__name__ = Generator.__qualname__ = "Generator"
     return Generator
+
+
+def _mark_gradients() -> None:
+    """Autograd makes tensors that no mode sees: keep the marks of what a function saves, and mark the gradients it gets likewise."""
+    from torch.autograd.function import BackwardCFunction, FunctionCtx
+
+    plain_save, plain_apply, plain_saved = FunctionCtx.save_for_backward, BackwardCFunction.apply, BackwardCFunction.saved_tensors
+
+    def save_for_backward(self: Any, *tensors: Any) -> None:
+        self._tilelab_marks = [isinstance(t, torch.Tensor) and is_marked(t) for t in tensors]
+        plain_save(self, *tensors)
+
+    def saved_tensors(self: Any) -> tuple[Any, ...]:
+        saved = plain_saved.__get__(self)
+        return tuple(mark(t) if on_cuda else t for t, on_cuda in zip(saved, self._tilelab_marks, strict=True)) if saved else saved
+
+    def apply(self: Any, *gradients: Any) -> Any:
+        if any(getattr(self, "_tilelab_marks", ())):
+            mark(gradients)
+        with CudaOnCpu():  # a mode is off while it answers, as it does `backward()`, and this is the user's code
+            return plain_apply(self, *gradients)
+
+    FunctionCtx.save_for_backward = save_for_backward
+    BackwardCFunction.saved_tensors = property(saved_tensors)
+    BackwardCFunction.apply = apply
 
 
 def _marked_subclass(plain: Any) -> Any:
