@@ -251,3 +251,56 @@ def test_checks_off_gives_the_same_values(run, rng):
     np.testing.assert_array_equal(on.outputs["Y"], off.outputs["Y"])
     np.testing.assert_allclose(on.outputs["Y"], np.exp(a.astype(np.float64)) / 3, rtol=1e-6)
     assert off.findings == ()
+
+
+def test_break_continue_and_return(run, rng):
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 10), "int32"), Y: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64) as _:
+            t = T.get_thread_binding()
+            total = T.alloc_var("int32", init=0)
+            Y[t] = -1
+            if A[t, 0] == 7:
+                T.thread_return()
+            for i in T.serial(10):
+                if A[t, i] == 5:
+                    T.continue_loop()
+                if A[t, i] == 9:
+                    T.break_loop()
+                total += A[t, i]
+            Y[t] = total
+
+    def want(row):
+        if row[0] == 7:
+            return -1
+        total = 0
+        for v in row:
+            if v == 5:
+                continue
+            if v == 9:
+                break
+            total += v
+        return total
+
+    a = rng.integers(0, 10, (64, 10)).astype(np.int32)
+    np.testing.assert_array_equal(run(kernel, A=a).outputs["Y"], [want(row) for row in a])
+
+
+def test_loops_that_begin_at_different_places(run, rng):
+    """The first turn and the number of turns depend on the block: a sliding window over keys."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((8, 16), "float32"), Y: T.Tensor((8, 16), "float32")):
+        with T.Kernel(8, threads=32) as b:
+            s = T.alloc_shared((16,), "float32")
+            f = T.alloc_fragment((16,), "float32")
+            T.clear(f)
+            for k in T.serial(T.max(0, b - 2), b + 1):
+                T.copy(A[k, 0:16], s)
+                for i in T.Parallel(16):
+                    f[i] += s[i] * (k + 1)
+            T.copy(f, Y[b, 0:16])
+
+    a = rng.standard_normal((8, 16)).astype(np.float32)
+    want = np.stack([sum(a[k] * (k + 1) for k in range(max(0, b - 2), b + 1)) for b in range(8)])
+    np.testing.assert_allclose(run(kernel, A=a).outputs["Y"], want, rtol=1e-5, atol=1e-5)

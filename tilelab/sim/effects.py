@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,20 @@ def hint(comp: Any, call: ir.Call, ctx: Context) -> Op:
     return Op(nothing)
 
 
-def loop_break(comp: Any, call: ir.Call, ctx: Context) -> Op:
-    """``T.loop_break``: the active lanes leave the loop around."""
+def leaver(field: str) -> Callable[[Any, ir.Call, Context], Op]:
+    """Return the compiler of a break, a continue or a return: the active lanes leave."""
 
-    def run(fr: Frame) -> None:
-        if fr.mask is None:
-            fr.live = False
-        elif fr.live is not False:
-            fr.live = ~fr.mask if fr.live is None else fr.live & ~fr.mask
+    def make(comp: Any, call: ir.Call, ctx: Context) -> Op:
+        def run(fr: Frame) -> None:
+            stay = getattr(fr, field)
+            if fr.mask is None:
+                setattr(fr, field, False)
+            elif stay is not False:
+                setattr(fr, field, ~fr.mask if stay is None else stay & ~fr.mask)
 
-    return Op(run)
+        return Op(run)
+
+    return make
 
 
 def divergent(place: Place, fr: Frame, threads: tuple[int, ...]) -> None:
@@ -101,6 +106,8 @@ HINTS = (
     "tirx.ptx_fence_barrier_init", "tl.cluster_arrive_relaxed", "tl.cluster_arrive", "tl.cluster_wait", "tl.cluster_sync",
 )  # fmt: skip
 EFFECTS = {
-    **dict.fromkeys(HINTS, hint), "tl.loop_break": loop_break, "tl.sync_warp": warp_barrier, "tl.device_assert": device_assert,
+    **dict.fromkeys(HINTS, hint), "tl.loop_break": leaver("live"), "tirx.break_loop": leaver("live"),
+    "tirx.continue_loop": leaver("skip"), "tirx.thread_return": leaver("gone"),
+    "tl.sync_warp": warp_barrier, "tl.device_assert": device_assert,
     "tl.device_assert_with_msg": device_assert,
 }  # fmt: skip

@@ -160,7 +160,10 @@ class Run:
             from tilelab.analysis.budget import budget_findings
         except ImportError:
             return ()
-        return tuple(budget_findings(self.program, self.params.target))
+        known = self.compiled.budgets
+        if self.params.target not in known:
+            known[self.params.target] = tuple(budget_findings(self.program, self.params.target))
+        return known[self.params.target]
 
     def steps(self, n: int, loc: Any = None) -> None:
         """Count loop turns.

@@ -26,6 +26,7 @@ from tilelab.sim.lanes import (
     both,
     expand,
 )  # fmt: skip
+from tilelab.sim.refused import told
 
 
 def const(dtype: str, value: Any) -> Ex:
@@ -243,7 +244,7 @@ class ExprCompiler:
             name = e.op
             if name in ("tirx.call_extern", "tirx.call_pure_extern") and e.args and isinstance(e.args[0], ir.Str):
                 name = f"the device function {e.args[0].value}"
-            raise Unsupported(name, ctx.loc)
+            raise Unsupported(told(name), ctx.loc)
         return self.pure(e, made[0], self.exprs(made[1], ctx))
 
     def vector_call(self, e: ir.Call, ctx: Context) -> Ex:

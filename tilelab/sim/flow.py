@@ -48,34 +48,45 @@ def sequence(ops: Iterable[Op], *, breaks: bool = False) -> Op:
                 yield from o.gen(fr)
             else:
                 o.run(fr)
-            if breaks and fr.live is not None and not narrow(fr):
+            if breaks and left(fr) and not narrow(fr):
                 return
 
     return Op(runs[0], gen)
 
 
+def left(fr: Frame) -> bool:
+    """Whether some lane has left the loop, this turn of it, or the kernel."""
+    return fr.live is not None or fr.skip is not None or fr.gone is not None
+
+
 def narrow(fr: Frame) -> bool:
-    """Mask off lanes that left the loop; whether any lane is left."""
-    if fr.live is False:
-        return False
-    fr.mask = both(fr.mask, fr.live)
-    return some(fr.mask)
+    """Mask off lanes that left; whether any lane remains."""
+    for stay in (fr.live, fr.skip, fr.gone):
+        if stay is False:
+            return False
+        fr.mask = both(fr.mask, stay)
+    return fr.mask is None or some(fr.mask)
 
 
 def _breaking(runs: tuple[Run, ...]) -> Run:
     def run(fr: Frame) -> None:
         for r in runs:
             r(fr)
-            if fr.live is not None and not narrow(fr):
+            if left(fr) and not narrow(fr):
                 return
 
     return run
 
 
+LEAVES = frozenset({"tl.loop_break", "tirx.break_loop", "tirx.continue_loop"})
+
+
 def breaks(body: ir.Body) -> bool:
-    """Whether a ``T.loop_break`` in ``body`` leaves the loop around it."""
+    """Whether something in ``body`` leaves it early: a break or continue of the loop around, or a return from the kernel."""
+    if any(isinstance(n, ir.Call) and n.op == "tirx.thread_return" for n in ir.walk(body)):
+        return True
     for s in body:
-        if isinstance(s, ir.Eval) and isinstance(s.value, ir.Call) and s.value.op == "tl.loop_break":
+        if isinstance(s, ir.Eval) and isinstance(s.value, ir.Call) and s.value.op in LEAVES:
             return True
         if isinstance(s, ir.If) and (breaks(s.then) or breaks(s.orelse)):
             return True

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilelab import ir
+from tilelab.finding import Finding
 from tilelab.ops import SPELLING
 from tilelab.sim import draws, dtypes, effects, ownership, sync, threads, vectors, waste
 from tilelab.sim.access import Access
@@ -18,11 +19,14 @@ from tilelab.sim.expr import affine_fn
 from tilelab.sim.flow import Op, nothing
 from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, both
 from tilelab.sim.memory import Buf, view_of
+from tilelab.sim.refused import why
 from tilelab.sim.taint import Taint, is_local, stored_buffers
 from tilelab.sim.tileops import CALLS, TABLE
 
 #: Bytes of live values that a chunk of blocks aims at: about the size of a cache.
 CHUNK_BYTES = 4 << 20
+#: Bytes of a block from which blocks whose loops differ in length are run apart, not under masks.
+APART_BYTES = 16 << 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +56,8 @@ class Compiler(vectors.VectorCompiler):
         self.findings: list[Any] = []
         self.launches = 0
         self.block_uniform = True  # where something waits, control flow is the same in all blocks
+        self.budgets: dict[str, tuple[Finding, ...]] = {}  # target → what does not fit it
+        self.uneven: set[int] = set()  # block axes on which the length of a loop depends
         self.between_blocks = False  # blocks wait for each other
         self.rng: tuple[int, int] | None = None  # slot of the random states, and the rank where they were made
         self.barriers: dict[ir.Var, tuple[int, ...]] = {}  # data pointer → arrivals of each mbarrier
@@ -230,7 +236,7 @@ class Compiler(vectors.VectorCompiler):
         inner = Context(grid=grid, rank=grid.rank, loc=s.loc)
         self._axis_vars(s.block_vars, grid.block_axis, inner)
         self._axis_vars(s.thread_vars, grid.thread_axis, inner)
-        self.block_uniform, self.between_blocks = True, False
+        self.block_uniform, self.between_blocks, self.uneven = True, False, set()
         outer_edges, outer_live = self.edges, self.live
         self.edges, self.live = [], []
         try:
@@ -243,7 +249,7 @@ class Compiler(vectors.VectorCompiler):
         shared = tuple(slot for data, slot in self.buffers.items() if data in stored and self.specs[slot].scope == "global")
         launch = Launch(self, s, grid, tuple(grid_ex), op, edges, live, shared)
         launch.single = op.gen is not None and (self.between_blocks or not self.block_uniform)
-        launch.between = self.between_blocks
+        launch.between, launch.uneven = self.between_blocks, self.uneven
         self.taint = None
         return Op(launch.run)
 
@@ -260,7 +266,8 @@ class Compiler(vectors.VectorCompiler):
     # ----------------------------------------------------------------------------------------- hooks of statements
     def _tile(self, s: ir.Tile, ctx: Context) -> Op:
         if s.op not in TABLE:
-            raise Unsupported(SPELLING.get(s.op, f"T.{s.op}"), ctx.loc)
+            reason = why(f"tl.tileop.{s.op}")
+            raise Unsupported(SPELLING.get(s.op, f"T.{s.op}") + (f" ({reason})" if reason else ""), ctx.loc)
         return TABLE[s.op](self, s, ctx)
 
     def check_repeated(self, s: ir.For, ctx: Context) -> None:
@@ -287,6 +294,10 @@ class Compiler(vectors.VectorCompiler):
     def uniform_or_not(self, ctx: Context, *conditions: Ex) -> None:
         """Note whether blocks may go different ways around something that waits."""
         self.block_uniform &= not any(a < len(ctx.grid.blocks) for c in conditions for a in c.axes)
+
+    def splits(self, ctx: Context, *bounds: Ex) -> None:
+        """Blocks whose loops differ in length are better run apart than masked."""
+        self.uneven |= {a for b in bounds for a in b.axes if a < len(ctx.grid.blocks)}
 
     def roles(self, ops: list[Op]) -> list[Op]:
         """Runs of neighbouring branches that concern different threads become one statement in which they run together."""
@@ -346,6 +357,7 @@ class Launch:
         self.comp, self.s, self.grid, self.extents, self.op = comp, s, grid, extents, op
         self.edges, self.live, self.shared = edges, live, shared
         self.single = False  # one block at a time in a chunk
+        self.uneven: set[int] = set()
         self.between = False  # all chunks at the same time
 
     def run(self, host: Frame) -> None:
@@ -393,8 +405,9 @@ class Launch:
         for edges in cuts:
             pairs = list(itertools.pairwise(edges))
             segments = [(*s, p) for s in segments for p in pairs]
+        apart = self.uneven if self.block_bytes(host) >= APART_BYTES else ()
         for segment in segments:
-            yield from split(segment, limit)
+            yield from split(segment, limit, tuple(apart))
 
     def block_bytes(self, host: Frame) -> int:
         """Bytes that one block keeps alive, roughly."""
@@ -449,8 +462,8 @@ def _span(acc: Access, axis: int) -> int | None:
     return ex.const if ex is not None and isinstance(ex.const, int) else None
 
 
-def split(segment: tuple[tuple[int, int], ...], limit: int) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Cut a box of blocks into boxes of at most ``limit`` blocks, keeping inner axes whole where possible."""
+def split(segment: tuple[tuple[int, int], ...], limit: int, apart: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Cut a box of blocks into boxes of at most ``limit`` blocks, keeping inner axes whole but for those ``apart``."""
     if not segment:
         yield ()
         return
@@ -458,6 +471,8 @@ def split(segment: tuple[tuple[int, int], ...], limit: int) -> Iterator[tuple[tu
     take = [1] * len(sizes)
     room = limit
     for a in reversed(range(len(sizes))):
+        if a in apart:
+            continue
         take[a] = max(1, min(sizes[a], room))
         room //= take[a]
         if take[a] < sizes[a]:

@@ -28,7 +28,7 @@ class Frame:
     ``size`` and ``start`` are by lane axis: how many coordinates the axis has now, and the first (blocks only).
     """
 
-    __slots__ = ("live", "mask", "mem", "nest", "record", "role", "run", "size", "start", "sync", "v")
+    __slots__ = ("gone", "live", "mask", "mem", "nest", "record", "role", "run", "size", "skip", "start", "sync", "v")
 
     def __init__(self, run: Any, slots: int, buffers: int, rank: int) -> None:
         self.run = run
@@ -38,6 +38,8 @@ class Frame:
         self.start = [0] * rank
         self.mask: Any = None
         self.live: Any = None  # lanes that have not left the enclosing loop by a break
+        self.skip: Any = None  # lanes that have not left this turn of it by a continue
+        self.gone: Any = None  # lanes that have not returned from the kernel
         self.nest: Any = None  # the race check of the parallel space that is running
         self.sync: dict[Any, Any] = {}  # barriers and copies in flight of the block
         self.record: Any = None  # the block, where its steps are recorded
@@ -48,6 +50,7 @@ class Frame:
         new = Frame(self.run, 0, 0, 0)
         new.v, new.mem, new.size, new.start = list(self.v), self.mem, list(self.size), list(self.start)
         new.mask, new.live, new.nest, new.sync = self.mask, self.live, self.nest, self.sync
+        new.skip, new.gone = self.skip, self.gone
         new.record, new.role = self.record, self.role
         return new
 

@@ -12,8 +12,8 @@ from tilelab import ir
 from tilelab.sim import dtypes
 from tilelab.sim.context import Context
 from tilelab.sim.expr import ExprCompiler, affine_fn
-from tilelab.sim.flow import Op, Run, breaks, narrow, nothing
-from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, Value, both, some
+from tilelab.sim.flow import Op, Run, breaks, left, narrow, nothing
+from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, Value, aff_add, both, some, value_of
 from tilelab.sim.races import Nest, NestPlan
 from tilelab.sim.taint import PARALLEL, Taint, private_buffers
 
@@ -87,8 +87,15 @@ class LoopCompiler(ExprCompiler):
         self.check_repeated(s, ctx)
         varies = bool(self.taint and self.taint.vars and (self.taint.expr(s.min) or self.taint.expr(s.extent)))
         plan, ctx = self._divergent_nest(ctx, varies and not self.waits((s,)))
+        # a first value that differs between blocks keeps the variable affine: what is counted is the distance from it
+        relative, frozen = self.freeze(lo.aff) if lo.axes and lo.aff is not None else (None, [])
         slot = self.define(s.var, ctx, lo.axes)
+        if relative is not None:
+            aff = aff_add(relative, Aff(lambda fr: fr.v[slot]))
+            key = ("v", id(s.var), slot)
+            self.scope[s.var] = (Ex(dtype=s.var.dtype, fn=affine_fn(aff, ctx.rank, s.var.dtype), axes=lo.axes, aff=aff, key=key), ctx.rank)
         inner = ctx.loop(s.var.name, slot)
+        self.splits(ctx, lo, extent)
         leaves = breaks(s.body)
         op = self.body(s.body, inner, loop=leaves)
         if op.run is nothing and op.gen is None:
@@ -99,27 +106,34 @@ class LoopCompiler(ExprCompiler):
         def turns(fr: Frame) -> Generator[None, None, None]:
             """Set the variable (and the mask, where lanes differ) for each turn."""
             first, n, by = flo(fr), fext(fr), fstep(fr)
+            if isinstance(n, np.ndarray) and n.size == 1:
+                n = int(n.reshape(-1)[0])
+            if relative is not None:
+                for place, c in frozen:
+                    fr.v[place] = value_of(c, fr)
+                first = 0
             v, run = fr.v, fr.run
-            old, live = fr.mask, fr.live
+            old, live, skip = fr.mask, fr.live, fr.skip
             if leaves:
-                fr.live = None
+                fr.live = fr.skip = None
             try:
                 if not isinstance(n, np.ndarray) and not isinstance(first, np.ndarray):
                     for i in range(first, first + n, by):
                         v[slot] = i
                         yield
                         if leaves:
-                            fr.mask = old
-                            if fr.live is not None and not narrow(fr):
+                            fr.mask, fr.skip = old, None
+                            if left(fr) and not narrow(fr):
                                 break
                     return
                 at, top = 0, int(np.max(n)) if np.size(n) else 0
                 while at < top:
                     on = both(old, n > at)
-                    if leaves and fr.live is not None:
-                        if fr.live is False:
+                    if leaves and left(fr):
+                        fr.mask, fr.skip = on, None
+                        if not narrow(fr):
                             break
-                        on = both(on, fr.live)
+                        on = fr.mask
                     if not some(on):
                         break
                     fr.mask = None if old is None and isinstance(on, np.ndarray) and on.all() else on
@@ -127,7 +141,7 @@ class LoopCompiler(ExprCompiler):
                     yield
                     at += by
             finally:
-                fr.mask, fr.live = old, live
+                fr.mask, fr.live, fr.skip = old, live, skip
                 run.steps(top if isinstance(n, np.ndarray) else n)
 
         if gen is None:
@@ -170,6 +184,22 @@ class LoopCompiler(ExprCompiler):
 
     def uniform_or_not(self, ctx: Context, *conditions: Ex) -> None:
         """A hook: control flow around something that waits depends on ``conditions``."""
+
+    def splits(self, ctx: Context, *bounds: Ex) -> None:
+        """A hook: the length of a loop depends on ``bounds``."""
+
+    def freeze(self, aff: Aff) -> tuple[Aff, list[tuple[int, Any]]]:
+        """An affine form whose scalars are read from slots, and what to put there when it is made."""
+        frozen: list[tuple[int, Any]] = []
+
+        def keep(c: Any) -> Any:
+            if isinstance(c, int):
+                return c
+            place = self.slot()
+            frozen.append((place, c))
+            return lambda fr: fr.v[place]
+
+        return Aff(keep(aff.base), tuple((a, keep(c)) for a, c in aff.terms)), frozen
 
     def check_repeated(self, s: ir.For, ctx: Context) -> None:
         """A hook: work that every thread repeats (TL601)."""
@@ -263,9 +293,9 @@ class LoopCompiler(ExprCompiler):
         spins = self.spins(s)
 
         def turns(fr: Frame) -> Generator[None, None, None]:
-            old, live = fr.mask, fr.live
+            old, live, skip = fr.mask, fr.live, fr.skip
             if leaves:
-                fr.live = None
+                fr.live = fr.skip = None
             try:
                 while True:
                     c = fc(fr)
@@ -276,11 +306,11 @@ class LoopCompiler(ExprCompiler):
                     fr.run.steps(1, s.loc)
                     yield
                     if leaves:
-                        fr.mask = both(old, on) if isinstance(c, np.ndarray) else old
-                        if fr.live is not None and not narrow(fr):
+                        fr.mask, fr.skip = (both(old, on) if isinstance(c, np.ndarray) else old), None
+                        if left(fr) and not narrow(fr):
                             return
             finally:
-                fr.mask, fr.live = old, live
+                fr.mask, fr.live, fr.skip = old, live, skip
 
         def run(fr: Frame) -> None:
             for _ in turns(fr):

@@ -13,7 +13,7 @@ from tilelab.sim import dtypes, numbers, prints
 from tilelab.sim.context import Context
 from tilelab.sim.expr import affine_fn
 from tilelab.sim.flow import Op, Run, breaks, nothing, sequence
-from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, Value, both, some
+from tilelab.sim.lanes import Ex, Frame, Unsupported, Value, both, some
 from tilelab.sim.loops import LoopCompiler
 from tilelab.sim.taint import is_print, printed_table
 
@@ -74,16 +74,7 @@ class StmtCompiler(LoopCompiler):
     def _bind_affine(self, s: ir.Bind, ex: Ex, ctx: Context) -> Op:
         """An affine value stays affine: its scalars are frozen here, its lanes never made."""
         assert ex.aff is not None
-        frozen: list[tuple[int, Any]] = []
-
-        def freeze(c: Any) -> Any:
-            if isinstance(c, int):
-                return c
-            slot = self.slot()
-            frozen.append((slot, c))
-            return lambda fr: fr.v[slot]
-
-        aff = Aff(freeze(ex.aff.base), tuple((a, freeze(c)) for a, c in ex.aff.terms))
+        aff, frozen = self.freeze(ex.aff)
         self.scope[s.var] = (replace(ex, aff=aff, fn=affine_fn(aff, ctx.rank, s.var.dtype), key=("v", id(s.var))), ctx.rank)
         if not frozen:
             return Op(nothing)

@@ -80,7 +80,7 @@ class Taint:
             elif isinstance(n, ir.Load | ir.Region):
                 hit |= n.buffer.data in self.buffers
             elif isinstance(n, ir.Call):
-                hit |= n.op in THREAD_OPS or n.op.startswith("tl.shfl") or (is_element_atomic(n.op) and not parallel)
+                hit |= n.op in THREAD_OPS or n.op.startswith(("tl.shfl", "tirx.tvm_warp_")) or (is_element_atomic(n.op) and not parallel)
         self.any |= hit
         return hit
 
@@ -180,5 +180,5 @@ def stored_buffers(body: ir.Body) -> set[ir.Var]:
 
 def _pointed(e: Any) -> set[ir.Var]:
     if isinstance(e, ir.Call) and e.op in ("tl.access_ptr", "tirx.address_of", "tirx.tvm_access_ptr"):
-        return {n.buffer.data for n in ir.walk(e) if isinstance(n, ir.Load)}
+        return {n.buffer.data for n in ir.walk(e) if isinstance(n, ir.Load)} | {a for a in e.args if isinstance(a, ir.Var)}
     return set()

@@ -74,6 +74,11 @@ def _elect(t: Value, numbers: list[int]) -> Value:
     return t == 0 if not numbers or numbers[0] == 0 else t % numbers[0] == 0
 
 
+def _cluster_rank(comp: Any, call: ir.Call, ctx: Context) -> Ex:
+    """The rank of a block in a cluster of one."""
+    return Ex(dtype=call.dtype, fn=lambda fr: 0, const=0, key=("c", call.dtype, 0))
+
+
 # -------------------------------------------------------------------------------------------------------- shuffles
 def _source(kind: str, lane: Value, by: Value, width: Value) -> Value:
     base = lane // width * width
@@ -249,6 +254,11 @@ CALLS = {
     "tl.shfl_down_sync": _shuffle("down"),
     "tl.shfl_up_sync": _shuffle("up"),
     "tl.shfl_sync": _shuffle("idx"),
+    "tirx.tvm_warp_shuffle": _shuffle("idx"),
+    "tirx.tvm_warp_shuffle_up": _shuffle("up"),
+    "tirx.tvm_warp_shuffle_down": _shuffle("down"),
+    "tirx.tvm_warp_activemask": _vote("ballot", False),
+    "tl.block_rank_in_cluster": _cluster_rank,
     "tl.warp_reduce_sum": _warp_reduce(np.add, lambda d: 0),
     "tl.warp_reduce_max": _warp_reduce(np.fmax, _lowest),
     "tl.warp_reduce_min": _warp_reduce(np.fmin, _highest),

@@ -312,6 +312,25 @@ def quantifier(every: bool) -> Callable[[Any, ir.Call, Context], Ex]:
     return make
 
 
+def cp_async(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.ptx_cp_async``: some elements from one address to another (zeros where a predicate fails); they land at once."""
+    dst, src = _pointee(comp, call.args[0], ctx), _pointee(comp, call.args[1], ctx)
+    n = comp.expr(call.args[2], ctx).const
+    if not isinstance(n, int):
+        raise Unsupported("T.ptx_cp_async of a size known only when it runs", ctx.loc)
+    base = dtypes.parse(dst.buffer.dtype)[0]
+    value = reading(comp, src.buffer, src.indices, n, f"{base}x{n}" if n > 1 else base, ctx, "T.ptx_cp_async")
+    if len(call.args) > 3:
+        pred, fn = comp.expr(call.args[3], ctx).fn, value.fn
+
+        def kept(fr: Frame) -> Value:
+            p, x = pred(fr), fn(fr)
+            return np.where(p[..., None] if isinstance(p, np.ndarray) else p, x, x.dtype.type(0))
+
+        value = replace(value, fn=kept)
+    return writing(comp, dst.buffer, dst.indices, value, ctx, "T.ptx_cp_async")
+
+
 def dp4a(comp: Any, call: ir.Call, ctx: Context) -> Op:
     """Four products of int8, added to an int32."""
     a, b, c = (_pointee(comp, x, ctx) for x in call.args[1:4])
@@ -344,9 +363,14 @@ class VectorCompiler(StmtCompiler):
 
 EXPRESSIONS: dict[type, Callable[[Any, Any, Context], Ex]] = {ir.Ramp: ramp, ir.Broadcast: broadcast, ir.Shuffle: shuffle}
 CALLS = {
-    **{f"tl.{where}{bits}": loader(bits) for where in ("ldg", "lds") for bits in (32, 64, 128, 256)},
+    **{f"tl.ldg{bits}": loader(bits) for bits in (32, 64, 128, 256)},
+    **{f"tl.lds{bits}": loader(bits) for bits in (32, 64, 128)},
     **{f"tl.atomic_addx{n}_elem_op": vector_atomic(n, False) for n in (2, 4)},
     **{f"tl.atomic_addx{n}_ret_elem_op": vector_atomic(n, True) for n in (2, 4)},
     "tl.__ldg": cached_load, "tl.any_of": quantifier(False), "tl.all_of": quantifier(True),
 }  # fmt: skip
-EFFECTS = {**{f"tl.{where}{bits}": storer(bits) for where in ("stg", "sts") for bits in (32, 64, 128, 256)}, "DP4A": dp4a}
+EFFECTS = {
+    **{f"tl.stg{bits}": storer(bits) for bits in (32, 64, 128, 256)},
+    **{f"tl.sts{bits}": storer(bits) for bits in (32, 64, 128)},
+    "DP4A": dp4a, "tl.ptx_cp_async": cp_async,
+}  # fmt: skip

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tilelab import ir
 from tilelab.finding import finding
 from tilelab.ops import SPELLING, arg
-from tilelab.sim import dtypes
+from tilelab.sim import dtypes, sync
 from tilelab.sim.context import Context
+from tilelab.sim.expr import binary, const
 from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported
 from tilelab.sim.tileops.space import Space, extent_of, per_thread
@@ -18,6 +21,10 @@ from tilelab.sim.tileops.space import Space, extent_of, per_thread
 def copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """``dst[…] = src[…]``: elements outside the source read as the safe value, elements outside the destination are dropped."""
     src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    if s.attrs.get("is_gather4") or s.attrs.get("is_scatter4"):
+        return rows_by_index(comp, s, ctx)
+    if s.attrs.get("cluster_mask") or s.attrs.get("dst_block") is not None:
+        raise Unsupported("T.copy_cluster (blocks of a cluster are not modelled together)", s.loc)
     if not isinstance(src, ir.Region) or not isinstance(dst, ir.Region):
         raise Unsupported(f"{SPELLING[s.op]} of something that is not a region", s.loc)
     extents, at_src, at_dst = match(comp, src, dst, s, ctx)
@@ -108,14 +115,60 @@ def transpose(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     return Op(space.runs(run))
 
 
+def rows_by_index(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """``T.tma_gather4`` and ``T.tma_scatter4``: four rows, named by index, of a matrix in global memory."""
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    gathers = bool(s.attrs.get("is_gather4"))
+    kind = "gather4" if gathers else "scatter4"
+    names, first = s.attrs[f"{kind}_rows"], s.attrs[f"{kind}_col"]
+    tile = dst if gathers else src
+    space = Space(comp, ctx, comp.exprs(tile.extents, ctx), f"T.tma_{kind}")
+    rows = [comp.expr(_expr(r), space.ctx) for r in names]  # type: ignore[union-attr]
+    row, column = space.vars
+    pick: Ex = rows[-1]
+    for i in reversed(range(len(rows) - 1)):
+        pick = _choose(binary("eq", "bool", row, const("int32", i), space.ctx.rank), rows[i], pick)
+    low = comp.expr(_expr(first), space.ctx)
+    far = (pick, binary("add", "int32", low, column, space.ctx.rank))
+    near = tuple(binary("add", e.dtype, e, v, space.ctx.rank) for e, v in zip(comp.exprs(tile.mins, space.ctx), space.vars, strict=True))
+    read = comp.access(src.buffer, far if gathers else near, space.ctx, f"T.tma_{kind}", "read")
+    write = comp.access(dst.buffer, near if gathers else far, space.ctx, f"T.tma_{kind}", "write")
+    value = comp.cast(comp.loaded(read, src.buffer.dtype), dst.buffer.dtype, space.ctx)
+    fn = value.fn
+    go = space.runs(lambda fr: write.write(fr, fn(fr)))
+    barrier = s.attrs.get("barrier")
+    if not isinstance(barrier, ir.Load):
+        return Op(go)
+    slot, index, _ = sync.barrier_of(comp, barrier, ctx)
+    bits = dtypes.info(dst.buffer.dtype).bits
+
+    def run(fr: Frame) -> None:
+        later = fr.fork()
+        n = 4 * int(tile_columns.fn(fr)) * bits // 8
+        fr.mem[slot].fly(sync.at(index, fr), n, lambda: go(later))
+
+    tile_columns = space.extents[1]
+    return Op(run)
+
+
+def _expr(x: Any) -> ir.Expr:
+    return x if isinstance(x, ir.Expr) else ir.Const(dtype="int32", value=x)
+
+
+def _choose(c: Ex, a: Ex, b: Ex) -> Ex:
+    def fn(fr: Frame) -> Any:
+        out: Any = np.where(c.fn(fr), a.fn(fr), b.fn(fr))
+        return out.astype(np.int32)
+
+    return Ex(dtype="int32", fn=fn, axes=c.axes | a.axes | b.axes, loads=a.loads or b.loads)
+
+
 def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """A bulk copy: a load lands when its barrier completes (never before), a store is done at once."""
     _src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
     barrier = s.attrs.get("barrier")
     if not isinstance(barrier, ir.Load) or dst.buffer.scope == "global":
         return copy(comp, s, ctx)
-    from tilelab.sim import sync
-
     slot, index, _ = sync.barrier_of(comp, barrier, ctx)
     begin, nbytes = _deferred(comp, s, ctx)
 

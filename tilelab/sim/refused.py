@@ -1,0 +1,57 @@
+"""What the tile level does not simulate, and why: said to the user by name, and checked against TileLang's own list of operations."""
+
+from __future__ import annotations
+
+_INSTRUCTION = "it is one instruction of the hardware, below the meaning of tiles"
+_VENDOR = "it belongs to another vendor's hardware"
+_TENSOR_MEMORY = "it moves data by the layout of Blackwell's tensor memory, which tiles do not have"
+_CLUSTER = "blocks of a cluster are not modelled together"
+_RUNTIME = "it belongs to TVM's runtime on the host"
+_INSIDE = "TileLang makes it inside its own passes"
+
+#: Operation, or the start of its name (ending in ``*``) → why it is refused.
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        ("tl.ascend_*", "tl.tileop.ascend_*", "tl.simd.*", "tl.cooperative_tensor_*", "tl.ds_read_*", "tl.tvm_rdna_*", "tl.tvm_mfma*"),
+        _VENDOR,
+    ),
+    **dict.fromkeys(
+        (
+            "tl.ptx_wgmma_*", "tl.ptx_mma_*", "tl.ptx_ldmatrix", "tl.ptx_stmatrix", "tl.ptx_st_bulk_shared",
+            "tl.ptx_cp_async_barrier_noinc",
+            "tl.initialize_wgmma_descriptor", "tl.initialize_tcgen05_descriptor", "tl.increase_descriptor_offset", "tl.create_tma_*",
+            "tl.prefetch_tma_descriptor", "tl.tma_load*", "tl.tma_store*",
+        ),
+        _INSTRUCTION,
+    ),
+    **dict.fromkeys(
+        (
+            "tl.ptx_tcgen05_*", "tl.tcgen05_*", "tl.ptx_init_tensor_memory", "tl.ptx_deallocate_tensor_memory",
+            "tl.tileop.tcgen05_gemm_blockscaled",
+        ),
+        _TENSOR_MEMORY,
+    ),
+    "tl.tileop.gemm_blockscaled": "its scale factors are packed in an order that only the hardware's layout tells",
+    **dict.fromkeys(("tl.clc_*", "tl.ptx_cluster_store"), _CLUSTER),
+    **dict.fromkeys(
+        ("tl.launch_thread_idx", "tl.mvb_stage_index", "tl.conflict_hint", "tl.region", "tl.access_ptr", "tl.GemmWarpPolicy"),
+        _INSIDE,
+    ),
+    "tl.tvm_ffi_call_with_result": _RUNTIME,
+}  # fmt: skip
+
+
+def why(op: str) -> str:
+    """Why ``op`` is refused; empty if nothing is known about it."""
+    if op in REFUSED:
+        return REFUSED[op]
+    for name, reason in REFUSED.items():
+        if name.endswith("*") and op.startswith(name[:-1]):
+            return reason
+    return ""
+
+
+def told(op: str) -> str:
+    """``op`` with the reason, for a message."""
+    reason = why(op)
+    return f"{op} ({reason})" if reason else op
