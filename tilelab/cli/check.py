@@ -75,7 +75,7 @@ def examine(
         ran = trace.findings
     except KernelRefused as refused:
         ran = (refused.finding,)
-    found = api.merged(ran, api.static_findings(program, params.target))
+    found = api.with_static(ran, program, params.target)
     return trace, tuple(as_typed(f, loaded) for f in found)
 
 
