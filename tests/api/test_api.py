@@ -139,8 +139,21 @@ def test_check_reports_what_is_refused():
 
     codes = [f.code for f in tilelab.check(bad)]
     assert codes == ["TL701"]
-    with pytest.raises(KernelRefused):
+    assert [f.code for f in tilelab.simulate(bad).findings] == ["TL701"]
+
+
+def test_a_kernel_that_cannot_be_captured_is_refused():
+    @tilelang.jit
+    def bad(A):
+        A: T.Tensor[[64], T.float32]
+        with T.Kernel(1, threads=64) as _:
+            S = T.alloc_shared((32,), T.float32)
+            T.copy(A[0:4], S[0:4, 0:3])
+
+    assert [f.code for f in tilelab.check(bad)] == ["TL702"]
+    with pytest.raises(KernelRefused) as refused:
         tilelab.simulate(bad)
+    assert refused.value.finding.line
 
 
 def test_the_thread_level_is_said_to_be_missing():
