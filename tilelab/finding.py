@@ -24,6 +24,7 @@ CODES: Mapping[str, tuple[str, Severity]] = {
     "TL206": ("deadlock", "error"),
     "TL207": ("missing proxy fence", "error"),
     "TL208": ("order-dependent float atomics", "warning"),
+    "TL209": ("a schedule breaks a dependence", "error"),
     "TL301": ("first NaN or Inf", "warning"),
     "TL302": ("overflow on a cast", "error"),
     "TL401": ("fragment read by a thread that does not own it", "error"),

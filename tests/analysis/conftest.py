@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent / "kernels"
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))  # schedule_run
 
 
 def load(name: str):
