@@ -1,6 +1,6 @@
 """The operators on a real GPU against float64 references: every case in a process of its own, with a limit, several at a time.
 
-    python tests/gpu/kernels.py [--only TEXT] [--jobs N] [--out FILE]
+    python tests/gpu/kernels.py [--only REGEX] [--jobs N] [--out FILE]
 
 Random inputs, poisoned outputs, ragged sizes, large magnitudes, empty and fully masked rows. Prints one line a case; exit status 1 if one fails.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import subprocess
 import sys
 import time
@@ -144,9 +145,7 @@ def mla(batch: int, heads: int, page: int, lengths: list[int], splits: int = 1, 
     table = torch.randperm(batch * per, device="cuda").to(torch.int32).view(batch, per)
     n = torch.tensor(lengths, dtype=torch.int32, device="cuda")
     q = randn(batch, heads, 576, dtype=dtype, by=by)
-    for b, length in enumerate(lengths):
-        cache[table[b, length // page :].long()[:1], length % page :] = float("nan")
-        cache[table[b, length // page + 1 :].long()] = float("nan")
+    poison(cache, table, lengths, page)
     out, lse = op.mla_decode(q, cache, table, n, splits=splits)
     want, want_lse = op.reference(q, cache, table, n)
     seen = torch.isfinite(want_lse)
@@ -155,6 +154,74 @@ def mla(batch: int, heads: int, page: int, lengths: list[int], splits: int = 1, 
     if bool((~seen).any()) and float(out[~seen].abs().max()) > 0:
         return math.inf
     return over(out, want, dtype)
+
+
+@case("fp8 blocks", 256, 384, 512)
+@case("fp8 blocks ragged", 200, 328, 400)
+@case("fp8 blocks many tiles", 2048, 2048, 1024)
+@case("fp8 tensors", 256, 512, 512, blocks=False)
+@case("fp8 blocks, scales of 1e4 and 1e-4", 256, 256, 512, by=1e4)
+def fp8(M: int, N: int, K: int, blocks: bool = True, by: float = 1.0) -> float:
+    """FP8 GEMM, from the same codes and scales."""
+    import torch
+
+    from tilelab.kernels import fp8_gemm as op
+
+    spread = torch.logspace(-1, 1, K, device="cuda") if by > 1 else 1.0
+    x, y = torch.randn(M, K, device="cuda") * by * spread, torch.randn(N, K, device="cuda") / by
+    if blocks:
+        (a, sa), (b, sb) = op.quantize(x, square=False), op.quantize(y, square=True)
+    else:
+        sa, sb = torch.full((1,), 0.01, device="cuda"), torch.full((1,), 0.02, device="cuda")
+        a, b = (x / sa).clamp(-448, 448).to(torch.float8_e4m3fn), (y / sb).clamp(-448, 448).to(torch.float8_e4m3fn)
+    return over(op.fp8_gemm(a, b, sa, sb), op.reference(a, b, sa, sb), "bfloat16")
+
+
+@case("grouped even", [256, 256, 256, 256], 512, 512)
+@case("grouped ragged, empty", [0, 1, 300, 0, 77, 128, 5], 264, 520)
+@case("grouped many", [130] * 40, 512, 256)
+def grouped(lengths: list[int], N: int, K: int) -> float:
+    """Grouped GEMM with groups of any length."""
+    import torch
+
+    from tilelab.kernels import grouped_gemm as op
+
+    a, b = randn(sum(lengths), K), randn(len(lengths), N, K)
+    ends = torch.tensor(lengths, device="cuda").cumsum(0).to(torch.int32)
+    return over(op.grouped_gemm(a, b, ends), op.reference(a, b, ends), "bfloat16")
+
+
+@case("decode GQA page 64", 3, 32, 8, 128, 64, [1000, 64, 1])
+@case("decode split", 2, 32, 8, 128, 64, [5000, 333], splits=7)
+@case("decode MHA d64 fp16", 2, 8, 8, 64, 64, [500, 129], dtype="float16")
+@case("decode d256 page 128", 2, 16, 2, 256, 128, [500, 129])
+@case("decode page 16, empty", 3, 16, 1, 128, 16, [500, 0, 17])
+def decode(batch: int, heads: int, kv: int, dim: int, page: int, lengths: list[int], splits: int | None = 1, dtype: str = "bfloat16") -> float:
+    """Split-KV decode; the rows past each length hold NaN."""
+    import torch
+
+    from tilelab.kernels import decode as op
+
+    per = -(-max(1, *lengths) // page)
+    caches = [randn(batch * per, page, kv, dim, dtype=dtype) for _ in range(2)]
+    table = torch.randperm(batch * per, device="cuda").to(torch.int32).view(batch, per)
+    n = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+    for cache in caches:
+        poison(cache, table, lengths, page)
+    q = randn(batch, heads, dim, dtype=dtype)
+    out, lse = op.decode(q, *caches, table, n, splits=splits)
+    want, want_lse = op.reference(q, *caches, table, n)
+    seen = torch.isfinite(want_lse)
+    if not torch.equal(seen, torch.isfinite(lse)) or float((lse.double() - want_lse)[seen].abs().max()) > 5e-3:
+        return math.inf
+    return over(out, want, dtype)
+
+
+def poison(cache: Any, table: Any, lengths: list[int], page: int) -> None:
+    """NaN in every row past each sequence's length."""
+    for b, length in enumerate(lengths):
+        cache[table[b, length // page :].long()[:1], length % page :] = float("nan")
+        cache[table[b, length // page + 1 :].long()] = float("nan")
 
 
 def child(name: str) -> int:
@@ -194,7 +261,7 @@ def main() -> int:
     sys.path.insert(0, str(ROOT))
     if args.case:
         return child(args.case)
-    names = [name for name in CASES if args.only in name]
+    names = [name for name in CASES if re.search(args.only, name)]
     with ThreadPoolExecutor(args.jobs) as pool:
         rows = []
         for row in pool.map(judge, names):

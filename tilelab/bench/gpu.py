@@ -33,6 +33,9 @@ FAMILIES = {
     "gemm": "tilelab.bench.gpu_gemm",
     "attention": "tilelab.bench.gpu_attention",
     "mla": "tilelab.bench.gpu_mla",
+    "fp8": "tilelab.bench.gpu_fp8",
+    "grouped": "tilelab.bench.gpu_grouped",
+    "decode": "tilelab.bench.gpu_decode",
 }
 Launch = Callable[[], object]
 

@@ -36,10 +36,11 @@ FAST = {tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}
 
 
 @tilelang.jit(pass_configs=FAST)
-def hopper(batch: int, heads: int, pages: int, max_pages: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
+def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
     scale: float = 576**-0.5) -> Any:
     """The warp-specialised kernel for sm_90a; page is a multiple of 64 or a divisor of 64 that is at least 8. Outputs float32 parts if
     splits > 1."""
+    batch, tokens, width = T.dynamic("batch, tokens, width")
     s2 = scale * LOG2E
     out_dtype = dtype if splits == 1 else "float32"
     rows = min(page, BN)  # rows that one TMA load brings
@@ -104,7 +105,7 @@ def hopper(batch: int, heads: int, pages: int, max_pages: int, page: int = 64, s
 
     @T.prim_func
     def main(
-        Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((pages * page, D + E), dtype), table: T.Tensor((batch, max_pages), "int32"),
+        Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((tokens, D + E), dtype), table: T.Tensor((batch, width), "int32"),
         lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads),
             "float32"),
     ):  # fmt: skip
@@ -121,10 +122,10 @@ def hopper(batch: int, heads: int, pages: int, max_pages: int, page: int = 64, s
             full, free = T.alloc_barrier([1] * 6), T.alloc_barrier([4] * 6)  # of kl0, kr0, ke0, kl1, kr1, ke1
             maxed, made0, made1 = T.alloc_barrier([128]), T.alloc_barrier([128]), T.alloc_barrier([128])
             tx = T.get_thread_binding()
+            n, start, pairs = [T.alloc_var("int32") for _ in range(3)]
             n = lengths[b]
-            each = T.ceildiv(T.ceildiv(n, 2 * BN), splits)
-            start = split * each
-            pairs = T.max(0, T.min(each, T.ceildiv(n, 2 * BN) - start))
+            start = split * T.ceildiv(T.ceildiv(n, 2 * BN), splits)
+            pairs = T.max(0, T.min(T.ceildiv(T.ceildiv(n, 2 * BN), splits), T.ceildiv(n, 2 * BN) - start))
             if tx >= 256:
                 T.dec_max_nreg(24)
                 if tx < 288:
@@ -258,8 +259,9 @@ def hopper(batch: int, heads: int, pages: int, max_pages: int, page: int = 64, s
 
 
 @tilelang.jit
-def combine(batch: int, heads: int, splits: int, dtype: str = "bfloat16") -> Any:
+def combine(heads: int, splits: int, dtype: str = "bfloat16") -> Any:
     """Joins the parts of split keys by their LSE: ``(parts [splits, B, H, 512] float32, part_lse, out, lse)``."""
+    batch = T.dynamic("batch")
     none = -T.infinity("float32")
 
     @T.prim_func
@@ -288,10 +290,9 @@ def combine(batch: int, heads: int, splits: int, dtype: str = "bfloat16") -> Any
 
 
 @lru_cache(maxsize=256)
-def build(batch: int, heads: int, pages: int, max_pages: int, page: int, splits: int, dtype: str, scale: float) -> Any:
+def build(heads: int, page: int, splits: int, dtype: str, scale: float) -> Any:
     """The compiled kernels of one problem: the part over the keys, and the join if they are split (else None)."""
-    over = hopper(batch, heads, pages, max_pages, page, splits, dtype, scale)
-    return over, combine(batch, heads, splits, dtype) if splits > 1 else None
+    return hopper(heads, page, splits, dtype, scale), combine(heads, splits, dtype) if splits > 1 else None
 
 
 def choose_splits(batch: int, heads: int, longest: int, sms: int) -> int:
@@ -327,13 +328,13 @@ def mla_decode(
     checks.tensor("lengths", lengths, 1, ("int32",))
     checks.same_device(q=q, cache=cache, table=table, lengths=lengths)
     batch, heads, width = q.shape
-    pages, page, width_c = cache.shape
+    _, page, width_c = cache.shape
     checks.require(width == D + E and width_c == D + E, f"q and cache must have {D + E} columns, but they have {width} and {width_c}")
     checks.require(page % BN == 0 or page in (8, 16, 32), f"a page must hold 8, 16, 32 or a multiple of {BN} tokens, but it holds {page}")
     checks.require(table.shape[0] == batch and lengths.shape[0] == batch, f"table and lengths must have q's batch {batch}")
     checks.require(checks.hopper(q), "mla_decode needs a GPU of compute capability 9.0")
     parts = choose_splits(batch, heads, table.shape[1] * page, checks.sm_count(q)) if splits is None else splits
-    over, join = build(batch, heads, pages, table.shape[1], page, parts, dtype, 576**-0.5 if scale is None else scale)
+    over, join = build(heads, page, parts, dtype, 576**-0.5 if scale is None else scale)
     import torch
 
     out = q.new_empty((batch, heads, D))

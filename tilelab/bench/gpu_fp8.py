@@ -1,0 +1,62 @@
+"""FP8 GEMM with block scales against DeepGEMM (package ``sgl-deep-gemm``) and cuBLASLt."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from tilelab.bench.gpu import Case, Launch, Work, relative_error, sets_for
+
+#: M, N, K
+SHAPES = ((8192, 8192, 8192), (4096, 7168, 2048))
+
+
+def work(M: int, N: int, K: int) -> Work:
+    """e4m3 operands with 1 × 128 and 128 × 128 scales, bfloat16 out."""
+    import torch
+
+    from tilelab.kernels import fp8_gemm as op
+
+    sets: list[Any] = []
+    for _ in range(sets_for(1.0 * (M * K + N * K), most=4)):
+        a, sa = op.quantize(torch.randn(M, K, device="cuda"), square=False)
+        b, sb = op.quantize(torch.randn(N, K, device="cuda"), square=True)
+        sets.append((a, b, sa, sb))
+    out = torch.empty(M, N, dtype=torch.bfloat16, device="cuda")
+
+    def error() -> float:
+        a, b, sa, sb = sets[-1]
+        got = op.fp8_gemm(a, b, sa, sb)
+        rows = slice(0, min(M, 1024))
+        return relative_error(got[rows], op.reference(a[rows], b, sa[:, rows], sb))
+
+    peers: dict[str, Sequence[Launch]] = {}
+    try:
+        deep: Any = importlib.import_module("deep_gemm")
+        pairs = [((a, sa.T.contiguous()), (b, sb)) for a, b, sa, sb in sets]
+        ready = [((x, deep.get_mn_major_tma_aligned_tensor(s)), y) for (x, s), y in pairs]
+        deep.fp8_gemm_nt(*ready[0], out)
+        peers["deepgemm"] = [partial(deep.fp8_gemm_nt, x, y, out) for x, y in ready]
+    except Exception as problem:
+        print("no DeepGEMM:", type(problem).__name__, str(problem)[:200])
+    try:
+        scaled = [partial(torch._scaled_mm, a, b.T, sa.T, sb.T, out_dtype=torch.bfloat16) for a, b, sa, sb in sets]
+        scaled[0]()
+        peers["cublaslt"] = scaled
+    except Exception as problem:
+        print("no cuBLASLt with block scales:", type(problem).__name__, str(problem)[:200])
+    return Work(ours=[partial(op.fp8_gemm, *s) for s in sets], peers=peers, error=error)
+
+
+def cases() -> list[Case]:
+    """Both shapes."""
+    return [
+        Case(
+            family="fp8", name=f"e4m3 block scales {M}x{N}x{K}", flops=2.0 * M * N * K, bytes=1.0 * (M * K + N * K) + 2.0 * M * N,
+                bound=5e-3,
+            rival="deepgemm", bar=0.75, aim=1.0, make=partial(work, M, N, K),
+        )
+        for M, N, K in SHAPES
+    ]
