@@ -1,4 +1,4 @@
-"""``%load_ext tilelab``: on a machine with no GPU, kernels of this notebook run in the simulator."""
+"""``%load_ext tilelab``: with no GPU, kernels of this notebook run in the simulator; with one, cells show what kernels print on it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ def load_ipython_extension(shell: Any) -> None:
     import torch
 
     if torch.cuda.is_available():
+        from tilelab.runtime.device_prints import watch_cells
+
+        watch_cells(shell)
         return
     from tilelab.runtime.hook import install
 

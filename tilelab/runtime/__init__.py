@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
+    "captured_prints": "tilelab.runtime.device_prints",
     "Settings": "tilelab.runtime.hook",
     "install": "tilelab.runtime.hook",
     "installed": "tilelab.runtime.hook",
     "run_script": "tilelab.runtime.script",
 }
-__all__ = ["Settings", "install", "installed", "run_script"]
+__all__ = ["Settings", "captured_prints", "install", "installed", "run_script"]
 
 
 def __getattr__(name: str) -> Any:
