@@ -111,8 +111,12 @@ class _Counter:
             elif hasattr(s, "body"):
                 self.body(s.body, scope)
             else:
-                for e in ir.children(s):
-                    self.loads(e, scope)
+                self.leaf(s, scope)
+
+    def leaf(self, s: ir.Stmt, scope: _Scope) -> None:
+        """Count a statement without a body."""
+        for e in ir.children(s):
+            self.loads(e, scope)
 
     def loads(self, e: Any, scope: _Scope) -> None:
         """Count the accesses within an expression."""
