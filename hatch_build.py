@@ -38,6 +38,13 @@ BUNDLES = (
         ("layout", "shared", "build-view.mjs", "package-lock.json"),
     ),
     Bundle(
+        "trace",
+        "tilelab/static/trace.js",
+        "tilelab/static",
+        "TILELAB_STATIC_OUT",
+        ("trace", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
+    ),
+    Bundle(
         "labextension",
         "tilelab/labextension/package.json",
         "tilelab/labextension",

@@ -135,6 +135,7 @@ class Session:
         self._events = tuple(e for e in trace.events if e.block == block)
         self._listeners: list[Callable[[Session], None]] = []
         self._hit: Breakpoint | None = None
+        self._happened: dict[str, set[int | None]] = {}  # event → the steps where it happens
         self._at = -1  # before the first event
         self._numbers = count(1)
         self._writes: dict[str, list[int]] = {}  # name → steps that wrote it
@@ -381,8 +382,10 @@ class Session:
         return not (_known(point.condition, earlier) and point.condition(earlier))
 
     def _happens(self, event: str) -> set[int | None]:
-        codes = {FINDING: None, BOUNDS: _BOUNDS_CODES}.get(event, (event,))
-        return {self.step_of(f) for f in self.findings if codes is None or f.code in codes}
+        if event not in self._happened:
+            codes = {FINDING: None, BOUNDS: _BOUNDS_CODES}.get(event, (event,))
+            self._happened[event] = {self.step_of(f) for f in self.findings if codes is None or f.code in codes}
+        return self._happened[event]
 
     def _before(self, name: str, index: int) -> Any:
         earlier = bisect_left(self._writes.get(name, []), index)

@@ -1,12 +1,13 @@
-"""Views: pictures of layouts (and later memory, pipelines, traces, programs, resources) as text, SVG, HTML and live widgets."""
+"""Views: pictures of layouts and traces (and later memory, pipelines, programs, resources) as text, SVG, HTML and live widgets."""
 
 from __future__ import annotations
 
 from tilelab.views.layout_view import layout
 from tilelab.views.schema import VERSIONS
+from tilelab.views.trace_view import prints, trace
 from tilelab.views.view import FORMATS, View
 
 #: the kinds of view that exist
 KINDS = tuple(VERSIONS)
 
-__all__ = ["FORMATS", "KINDS", "View", "layout"]
+__all__ = ["FORMATS", "KINDS", "View", "layout", "prints", "trace"]

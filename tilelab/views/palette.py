@@ -11,6 +11,8 @@ import math
 from functools import cache
 
 LANES = 32
+BAD = "#d8432e"  # NaN and infinities among values
+EMPTY = "#8b95a1"  # elements that nobody has written
 
 #: hue in degrees and chroma of each warp, in turn: blue, orange, green, purple, sky, vermilion, yellow, grey
 _WARPS = ((248, 0.125), (68, 0.135), (163, 0.115), (340, 0.115), (220, 0.095), (38, 0.15), (104, 0.135), (260, 0.012))

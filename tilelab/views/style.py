@@ -16,6 +16,8 @@ TOKENS: Mapping[str, tuple[str, str]] = {
     "halo": ("#ffffff", "#10151c"),
     "good": ("#0a7a4b", "#5fd39b"),
     "bad": ("#b3261e", "#ff8a7d"),
+    "here": ("#fff1c2", "#3d3413"),
+    "ran": ("#b9c4d0", "#4a5766"),
 }
 
 SANS = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif'

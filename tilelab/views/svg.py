@@ -21,6 +21,10 @@ _CSS = (
     ".tl-svg .good{fill:var(--tl-good)}.tl-svg .bad{fill:var(--tl-bad)}.tl-svg .paper{fill:var(--tl-paper)}"
     ".tl-svg .rule{stroke:var(--tl-line);fill:none}.tl-svg .mark{stroke:var(--tl-mark);fill:none;stroke-width:1.5}"
     ".tl-svg .halo{stroke:var(--tl-halo);fill:none;stroke-width:3.5}"
+    ".tl-svg .here{fill:var(--tl-here)}.tl-svg .track{fill:var(--tl-panel)}.tl-svg .ran{fill:var(--tl-ran)}"
+    ".tl-svg .wrote{fill:var(--tl-accent)}"
+    ".tl-svg .mark-bad{fill:var(--tl-bad)}.tl-svg .mark-print{fill:var(--tl-good)}"
+    ".tl-svg .head-line{stroke:var(--tl-mark);stroke-width:2;fill:none}"
     ".tl-svg text.end{text-anchor:end}.tl-svg text.mid{text-anchor:middle}"
 )
 

@@ -17,7 +17,7 @@ from tilelab.views import encode, html
 from tilelab.views.schema import VERSIONS
 
 #: kind → module with ``text(view)``, ``svg(view)``, ``table(view, rows)`` and ``matplotlib(view)``
-_LOWERINGS = {"layout": "tilelab.views.layout_lower"}
+_LOWERINGS = {"layout": "tilelab.views.layout_lower", "trace": "tilelab.views.trace_lower"}
 FORMATS = ("text", "svg", "html", "json")
 SUFFIXES = {".txt": "text", ".svg": "svg", ".html": "html", ".htm": "html", ".json": "json"}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilelab.views.words_trace import TRACE_WORDS
+
 #: key → (English, Chinese). ``{name}`` is filled in.
 WORDS: Mapping[str, tuple[str, str]] = {
     "fragment": ("fragment", "寄存器片段"),
@@ -77,6 +79,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "more": ("and {count} more", "另有 {count} 个"),
     "target": ("target", "目标"),
     "language": ("中文", "English"),
+    **TRACE_WORDS,
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 /** An array as `tilelab/views/encode.py` writes it. */
 export type EncodedArray =
   | { shape: number[]; form: "sum" | "xor"; base: number; parts: number[][] }
-  | { shape: number[]; form: "dense"; type: "u8" | "u16" | "i32" | "f32"; base64: string };
+  | { shape: number[]; form: "dense" | "fill"; type: "u8" | "u16" | "i8" | "i16" | "i32" | "f16" | "bf16" | "f32" | "f64"; base64: string };
 
 /** One thing known about a layout: a key of the word table, and its value as text (or a key, with what fills it). */
 export interface Fact {
@@ -79,11 +79,148 @@ export interface ViewRecord {
   data: LayoutData;
 }
 
-export const VERSIONS = {"layout": 1} as const;
+/** A source file: its lines from ``first`` on. */
+export interface TraceFile {
+  name: string;
+  first: number;
+  lines: string[];
+}
+
+/** The steps, a column a field. ``file`` is -1 and ``line`` 0 where none is known; the rest are places in the lists of names. */
+export interface TraceSteps {
+  file: EncodedArray;
+  line: EncodedArray;
+  end: EncodedArray;
+  caller: EncodedArray;
+  depth: EncodedArray;
+  text: EncodedArray;
+  role: EncodedArray;
+  threads: EncodedArray;
+  names: EncodedArray;
+  loops: EncodedArray;
+}
+
+/** A name with values. ``steps``: when it was written; ``values``: what then (-1: left out of this file). */
+export interface TraceBuffer {
+  name: string;
+  dtype: string;
+  scope: string;
+  shape: number[];
+  origin: number[];
+  low: number;
+  high: number;
+  steps: EncodedArray;
+  values: EncodedArray;
+}
+
+/** One value: an array, or (``base`` ≥ 0) another value with the elements ``where`` replaced. ``empty``: nobody wrote these. */
+export interface TraceValue {
+  base: number;
+  where: EncodedArray | null;
+  array: EncodedArray;
+  empty: EncodedArray | null;
+}
+
+/** One executed T.print. ``step`` is -1 where it belongs to no recorded step. */
+export interface TracePrint {
+  step: number;
+  file: string;
+  line: number;
+  block: number[];
+  thread: number[] | null;
+  loops: Record<string, number>;
+  what: string;
+  dtype: string;
+  value: EncodedArray;
+}
+
+/** One finding and the step that made it (-1: none). */
+export interface TraceFinding {
+  step: number;
+  code: string;
+  severity: string;
+  message: string;
+  fix: string;
+  file: string;
+  line: number;
+}
+
+/** An element that went into a first NaN or Inf, and its value as text. */
+export interface TraceOperand {
+  buffer: string;
+  index: number[];
+  value: string;
+}
+
+/** The first NaN or Inf that was not meant. */
+export interface TraceNan {
+  step: number;
+  buffer: string;
+  index: number[];
+  value: string;
+  count: number;
+  operands: TraceOperand[];
+}
+
+/** A breakpoint: a line, a condition, or an event (nan, finding, oob, or a code). */
+export interface TraceBreak {
+  number: number;
+  file: string;
+  line: number;
+  condition: string;
+  event: string;
+}
+
+/** A watched expression and its value at the step shown, as text. */
+export interface TraceWatch {
+  text: string;
+  value: string;
+}
+
+/** The data of the trace view: the steps of one block, the values that they wrote, what they printed, what is wrong. */
+export interface TraceData {
+  kernel: string;
+  block: number[];
+  files: TraceFile[];
+  texts: string[];
+  roles: string[];
+  threads: string[];
+  loops: string[][];
+  steps: TraceSteps;
+  count: number;
+  buffers: TraceBuffer[];
+  values: TraceValue[];
+  prints: TracePrint[];
+  prints_lost: number;
+  findings: TraceFinding[];
+  nan: TraceNan | null;
+  breakpoints: TraceBreak[];
+  watches: TraceWatch[];
+  at: number;
+  hit: string;
+  selected: string;
+  notes: string[];
+}
+
+/** A trace view as JSON. */
+export interface TraceViewRecord {
+  schema: string;
+  version: number;
+  kind: string;
+  title: string;
+  lang: string;
+  data: TraceData;
+}
+
+export const VERSIONS = {"layout": 1, "trace": 1} as const;
 
 export const WARPS = [["#d7ebfe", "#cfe7ff", "#c9e4fe", "#c2e0fe", "#bbddfe", "#b4d9fe", "#afd6fb", "#aad2f9", "#a5cef6", "#a0cbf4", "#9bc7f1", "#97c3ef", "#92c0ed", "#8dbcea", "#88b9e8", "#83b5e5", "#7eb1e3", "#79aee0", "#74aade", "#6fa7db", "#6aa3d9", "#659fd6", "#609cd4", "#5b98d1", "#5695cf", "#5191cc", "#4c8eca", "#468ac7", "#4186c4", "#3b83c2", "#367fbf", "#307cbd"], ["#ffe3c6", "#fddebe", "#fcd9b5", "#fad5af", "#f7d1aa", "#f4cda4", "#f1c99f", "#eec599", "#ecc194", "#e9bd8e", "#e6b989", "#e3b583", "#e0b17d", "#ddad78", "#dba972", "#d8a56d", "#d5a067", "#d29c61", "#cf985b", "#cc9556", "#ca9150", "#c78d49", "#c48943", "#c1853d", "#be8136", "#bb7d2f", "#b87927", "#b6751e", "#b37112", "#b06d01", "#aa6b0f", "#a46817"], ["#ccf3df", "#c7efda", "#c2ecd6", "#bde8d2", "#b7e5ce", "#b2e2ca", "#addec6", "#a8dbc2", "#a3d8bd", "#9ed4b9", "#99d1b5", "#94ceb1", "#8fcaad", "#8ac7a9", "#84c4a5", "#7fc0a1", "#7abd9d", "#75ba99", "#6fb695", "#6ab391", "#65b08d", "#5fac8a", "#5aa986", "#54a682", "#4ea37e", "#499f7a", "#429c76", "#3c9972", "#35966f", "#2e926b", "#268f67", "#1c8c63"], ["#feddf1", "#fcd8ef", "#f9d3eb", "#f6cfe8", "#f3cbe5", "#f1c6e1", "#eec2de", "#ebbeda", "#e8bad7", "#e5b5d4", "#e2b1d0", "#dfadcd", "#dca9ca", "#d9a4c7", "#d6a0c3", "#d39cc0", "#d098bd", "#cd94b9", "#ca90b6", "#c78bb3", "#c487b0", "#c183ac", "#be7fa9", "#bb7ba6", "#b877a3", "#b573a0", "#b26f9c", "#af6b99", "#ac6796", "#a96393", "#a65e90", "#a35a8d"], ["#cceffb", "#c7ebf7", "#c1e8f4", "#bce4f1", "#b7e1ee", "#b2ddeb", "#addae8", "#a8d6e5", "#a3d3e2", "#9ecfdf", "#99ccdc", "#94c8d9", "#8fc5d6", "#89c1d3", "#84bed0", "#7fbacd", "#7ab7ca", "#75b3c7", "#70b0c4", "#6aacc1", "#65a9be", "#60a6bb", "#5aa2b8", "#559fb5", "#4f9bb2", "#4998af", "#4495ad", "#3d91aa", "#378ea7", "#308ba4", "#2887a1", "#20849e"], ["#fee0d7", "#ffdbd0", "#fed6ca", "#fdd1c3", "#fdccbd", "#fdc7b6", "#fdc1ae", "#febba6", "#fbb7a1", "#f9b29c", "#f6ae97", "#f4aa93", "#f1a58e", "#efa189", "#ec9c84", "#ea987f", "#e7947a", "#e48f75", "#e28b70", "#df866b", "#dc8266", "#da7e61", "#d7795c", "#d47557", "#d27052", "#cf6c4d", "#cc6748", "#ca6343", "#c75e3e", "#c45a38", "#c15533", "#be512d"], ["#eeeabf", "#eae7b9", "#e6e3b4", "#e3dfae", "#dfdba9", "#dcd8a3", "#d8d49d", "#d5d098", "#d1cd92", "#cec98c", "#cbc587", "#c7c281", "#c4be7b", "#c0ba76", "#bdb770", "#b9b36a", "#b6af64", "#b3ac5e", "#afa859", "#aca552", "#a9a14c", "#a59d46", "#a29a3f", "#9f9638", "#9c9331", "#988f29", "#958b1f", "#928814", "#8f8401", "#8b8110", "#867d19", "#837a0d"], ["#e6e8eb", "#e2e4e8", "#dee0e4", "#dadce0", "#d6d9dd", "#d2d5d9", "#cfd1d5", "#cbcdd2", "#c7cace", "#c3c6ca", "#bfc2c7", "#bcbfc3", "#b8bbc0", "#b4b7bc", "#b0b4b9", "#adb0b5", "#a9acb2", "#a5a9ae", "#a2a5ab", "#9ea1a7", "#9a9ea4", "#979aa0", "#93979d", "#8f9399", "#8c9096", "#888c93", "#85898f", "#81858c", "#7e8289", "#7a7e85", "#777b82", "#73787f"]] as const;
 
 export const RAMP = ["#40306f", "#3f3579", "#3e3b82", "#3b428c", "#364995", "#2e509d", "#2258a5", "#0860ab", "#0a69a7", "#1671a3", "#1778a2", "#0480a5", "#1586a3", "#0f8ea5", "#0f95a5", "#179ba5", "#23a2a4", "#1aaaa3", "#16b1a1", "#1bb89e", "#27bf99", "#1dc891", "#49cc8c", "#66d086", "#7ed382", "#93d77f", "#a6d97e", "#b9dc7e", "#c9df81", "#d9e185", "#e7e48b", "#f5e793"] as const;
+
+export const BAD = "#d8432e" as const;
+
+export const EMPTY = "#8b95a1" as const;
 
 export const WORDS = {
  "fragment": [
@@ -365,10 +502,326 @@ export const WORDS = {
  "language": [
   "中文",
   "English"
+ ],
+ "trace_of": [
+  "{kernel}, block ({block})",
+  "{kernel}，线程块 ({block})"
+ ],
+ "steps": [
+  "{count} steps",
+  "{count} 步"
+ ],
+ "step": [
+  "step",
+  "步"
+ ],
+ "step_of": [
+  "step {at} of {last}",
+  "第 {at} 步，共 {last} 步"
+ ],
+ "do_step": [
+  "Step",
+  "单步"
+ ],
+ "do_back": [
+  "Back",
+  "后退一步"
+ ],
+ "do_over": [
+  "Over",
+  "越过"
+ ],
+ "do_out": [
+  "Out",
+  "跳出"
+ ],
+ "do_continue": [
+  "Continue",
+  "继续"
+ ],
+ "do_reverse": [
+  "Reverse",
+  "反向运行"
+ ],
+ "do_goto": [
+  "Go to step",
+  "转到第几步"
+ ],
+ "do_first": [
+  "First step",
+  "第一步"
+ ],
+ "do_last": [
+  "Last step",
+  "最后一步"
+ ],
+ "do_break": [
+  "Break",
+  "断点"
+ ],
+ "do_watch": [
+  "Watch",
+  "监视"
+ ],
+ "break_hint": [
+  "22, acc[0,0] > 1, nan, oob",
+  "22, acc[0,0] > 1, nan, oob"
+ ],
+ "watch_hint": [
+  "acc[0, 0], max(x)",
+  "acc[0, 0], max(x)"
+ ],
+ "remove": [
+  "Remove {what}",
+  "移除 {what}"
+ ],
+ "stopped_at": [
+  "stopped at",
+  "停在"
+ ],
+ "breakpoints": [
+  "Breakpoints",
+  "断点"
+ ],
+ "watches": [
+  "Watches",
+  "监视"
+ ],
+ "no_value": [
+  "no value yet",
+  "尚无值"
+ ],
+ "source": [
+  "Source",
+  "源代码"
+ ],
+ "no_source": [
+  "This statement has no source line.",
+  "此语句没有对应的源代码行。"
+ ],
+ "timeline": [
+  "Timeline",
+  "时间线"
+ ],
+ "timeline_hint": [
+  "one column a step",
+  "每列一步"
+ ],
+ "whole_block": [
+  "block",
+  "线程块"
+ ],
+ "writes_of": [
+  "writes {name}",
+  "写 {name}"
+ ],
+ "values": [
+  "Values",
+  "值"
+ ],
+ "scope": [
+  "scope",
+  "作用域"
+ ],
+ "dtype": [
+  "dtype",
+  "数据类型"
+ ],
+ "shape": [
+  "shape",
+  "形状"
+ ],
+ "written": [
+  "written at step {step}",
+  "第 {step} 步写入"
+ ],
+ "written_never": [
+  "not written yet",
+  "尚未写入"
+ ],
+ "left_out": [
+  "value of step {step}; a later one is left out of this file",
+  "第 {step} 步的值；其后的值未收入此文件"
+ ],
+ "left_out_note": [
+  "{count} values are left out, evenly over time: this file holds {size} of them (limit_bytes).",
+  "为控制大小，均匀省略了 {count} 个值：此文件收有 {size}（limit_bytes）。"
+ ],
+ "changed": [
+  "{count} changed",
+  "{count} 个改变"
+ ],
+ "unchanged": [
+  "unchanged",
+  "未改变"
+ ],
+ "window": [
+  "the part {window} that the block writes",
+  "线程块写入的部分 {window}"
+ ],
+ "minimum": [
+  "min",
+  "最小"
+ ],
+ "maximum": [
+  "max",
+  "最大"
+ ],
+ "mean": [
+  "mean",
+  "均值"
+ ],
+ "unwritten": [
+  "unwritten",
+  "未写入"
+ ],
+ "range_all": [
+  "colours over all steps",
+  "颜色取所有步的范围"
+ ],
+ "range_now": [
+  "colours over this step",
+  "颜色取当前步的范围"
+ ],
+ "scale": [
+  "scale",
+  "色标"
+ ],
+ "as_table": [
+  "As a table",
+  "以表格显示"
+ ],
+ "element_history": [
+  "{name} over the steps",
+  "{name} 随步变化"
+ ],
+ "findings": [
+  "Findings",
+  "发现的问题"
+ ],
+ "no_findings": [
+  "no findings",
+  "没有发现问题"
+ ],
+ "first_nan": [
+  "The first {value}",
+  "首个 {value}"
+ ],
+ "first_nan_where": [
+  "{element} becomes {value} at step {step}",
+  "{element} 在第 {step} 步变为 {value}"
+ ],
+ "operands": [
+  "from",
+  "来自"
+ ],
+ "came_in": [
+  "it came in with the inputs",
+  "输入中已有"
+ ],
+ "prints": [
+  "T.print",
+  "T.print 输出"
+ ],
+ "prints_count": [
+  "{count} records",
+  "{count} 条记录"
+ ],
+ "prints_lost": [
+  "{count} more were printed and not kept",
+  "另有 {count} 条未保留"
+ ],
+ "no_prints": [
+  "nothing was printed",
+  "没有输出"
+ ],
+ "filter_line": [
+  "line",
+  "行"
+ ],
+ "filter_block": [
+  "block",
+  "线程块"
+ ],
+ "filter_thread": [
+  "thread",
+  "线程"
+ ],
+ "filter_name": [
+  "what",
+  "内容"
+ ],
+ "filter_loop": [
+  "loops",
+  "循环"
+ ],
+ "all": [
+  "all",
+  "全部"
+ ],
+ "whole_tile": [
+  "tile",
+  "整块"
+ ],
+ "printed_value": [
+  "value",
+  "值"
+ ],
+ "go_there": [
+  "Go there",
+  "转到该步"
+ ],
+ "role": [
+  "role",
+  "角色"
+ ],
+ "loops": [
+  "loops",
+  "循环"
+ ],
+ "statement": [
+  "statement",
+  "语句"
+ ],
+ "wrote": [
+  "wrote",
+  "写入"
+ ],
+ "macro_from": [
+  "called from line {line}",
+  "自第 {line} 行调用"
+ ],
+ "keys": [
+  "s step · b back · n over · o out · c continue · r reverse · g go to · k break · w watch",
+  "s 单步 · b 后退 · n 越过 · o 跳出 · c 继续 · r 反向 · g 转到 · k 断点 · w 监视"
+ ],
+ "live": [
+  "live",
+  "实时"
+ ],
+ "recorded": [
+  "recorded",
+  "已记录"
+ ],
+ "scalar": [
+  "scalar",
+  "标量"
+ ],
+ "not_here": [
+  "not in this file",
+  "未收入此文件"
+ ],
+ "speed_play": [
+  "Play",
+  "播放"
+ ],
+ "speed_pause": [
+  "Pause",
+  "暂停"
  ]
 } as const;
 
 export const SANS = "system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Noto Sans CJK SC\", \"PingFang SC\", \"Microsoft YaHei\", sans-serif";
 export const MONO = "ui-monospace, \"SF Mono\", \"Cascadia Mono\", \"DejaVu Sans Mono\", Menlo, Consolas, monospace";
 
-export const THEME = ".tl-view{--tl-paper:#ffffff;--tl-panel:#f5f7fa;--tl-ink:#161b22;--tl-soft:#566270;--tl-line:#d9dfe6;--tl-accent:#0a58ca;--tl-mark:#10151c;--tl-halo:#ffffff;--tl-good:#0a7a4b;--tl-bad:#b3261e}@media (prefers-color-scheme:dark){.tl-view{--tl-paper:#14181e;--tl-panel:#1b2129;--tl-ink:#e8edf3;--tl-soft:#9aa7b5;--tl-line:#303a46;--tl-accent:#7db4ff;--tl-mark:#ffffff;--tl-halo:#10151c;--tl-good:#5fd39b;--tl-bad:#ff8a7d}}[data-jp-theme-light=\"true\"] .tl-view,[data-theme=\"light\"] .tl-view,.vscode-light .tl-view{--tl-paper:#ffffff;--tl-panel:#f5f7fa;--tl-ink:#161b22;--tl-soft:#566270;--tl-line:#d9dfe6;--tl-accent:#0a58ca;--tl-mark:#10151c;--tl-halo:#ffffff;--tl-good:#0a7a4b;--tl-bad:#b3261e}[data-jp-theme-light=\"false\"] .tl-view,[data-theme=\"dark\"] .tl-view,.vscode-dark .tl-view{--tl-paper:#14181e;--tl-panel:#1b2129;--tl-ink:#e8edf3;--tl-soft:#9aa7b5;--tl-line:#303a46;--tl-accent:#7db4ff;--tl-mark:#ffffff;--tl-halo:#10151c;--tl-good:#5fd39b;--tl-bad:#ff8a7d}";
+export const THEME = ".tl-view{--tl-paper:#ffffff;--tl-panel:#f5f7fa;--tl-ink:#161b22;--tl-soft:#566270;--tl-line:#d9dfe6;--tl-accent:#0a58ca;--tl-mark:#10151c;--tl-halo:#ffffff;--tl-good:#0a7a4b;--tl-bad:#b3261e;--tl-here:#fff1c2;--tl-ran:#b9c4d0}@media (prefers-color-scheme:dark){.tl-view{--tl-paper:#14181e;--tl-panel:#1b2129;--tl-ink:#e8edf3;--tl-soft:#9aa7b5;--tl-line:#303a46;--tl-accent:#7db4ff;--tl-mark:#ffffff;--tl-halo:#10151c;--tl-good:#5fd39b;--tl-bad:#ff8a7d;--tl-here:#3d3413;--tl-ran:#4a5766}}[data-jp-theme-light=\"true\"] .tl-view,[data-theme=\"light\"] .tl-view,.vscode-light .tl-view{--tl-paper:#ffffff;--tl-panel:#f5f7fa;--tl-ink:#161b22;--tl-soft:#566270;--tl-line:#d9dfe6;--tl-accent:#0a58ca;--tl-mark:#10151c;--tl-halo:#ffffff;--tl-good:#0a7a4b;--tl-bad:#b3261e;--tl-here:#fff1c2;--tl-ran:#b9c4d0}[data-jp-theme-light=\"false\"] .tl-view,[data-theme=\"dark\"] .tl-view,.vscode-dark .tl-view{--tl-paper:#14181e;--tl-panel:#1b2129;--tl-ink:#e8edf3;--tl-soft:#9aa7b5;--tl-line:#303a46;--tl-accent:#7db4ff;--tl-mark:#ffffff;--tl-halo:#10151c;--tl-good:#5fd39b;--tl-bad:#ff8a7d;--tl-here:#3d3413;--tl-ran:#4a5766}";

@@ -33,6 +33,8 @@ export interface Marks {
   focus: ReadonlySet<number>;
   /** What belongs to it: stays bright while the rest fades. Empty: nothing fades. */
   kin: ReadonlySet<number>;
+  /** What gets a line around it while nothing fades. */
+  ring?: ReadonlySet<number>;
 }
 
 export interface GridEvents {
@@ -259,12 +261,13 @@ export class Grid {
 
   private paintMarks(): void {
     const c = this.context(this.over);
-    const { focus, kin } = this.marks;
+    const { focus, kin, ring } = this.marks;
     const [w, hgt] = this.size();
     c.save();
     c.beginPath();
     c.rect(this.left - 2, TOP - 2, this.width - this.left + 2, this.height - TOP + 2);
     c.clip();
+    if (ring?.size) this.outline(c, ring, w, hgt);
     if (kin.size || focus.size) {
       const corner = (item: number): [number, number] | null => {
         const cell = this.source.cell(item);

@@ -7,6 +7,8 @@ export interface Model {
   on(event: string, callback: () => void): void;
   off(event?: string | null, callback?: (() => void) | null): void;
   save_changes(): void;
+  /** Sends a message to Python; a page without a kernel has none. */
+  send?(content: unknown): void;
 }
 
 export interface RenderProps {
@@ -15,8 +17,8 @@ export interface RenderProps {
 }
 
 /** Returns the view in the model, or says why it cannot be drawn. */
-export function viewOf(model: Model, kind: keyof typeof VERSIONS): ViewRecord {
-  const view = model.get("view") as ViewRecord;
+export function viewOf<T extends { kind: string; version: number; schema: string } = ViewRecord>(model: Model, kind: keyof typeof VERSIONS): T {
+  const view = model.get("view") as T;
   if (view.kind !== kind || view.version !== VERSIONS[kind]) {
     throw new Error(`this code draws ${kind} views of version ${VERSIONS[kind]}, not ${view.schema} version ${view.version}`);
   }

@@ -1,0 +1,261 @@
+"""The values of a trace in few bytes: each content once, what changed since the value before, and no more than a bound.
+
+Where not all fits, values are left out evenly: half of them, then half of those, so that every stretch of time keeps some; the steps
+that matter (the first and last writes, findings, a first NaN) keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from tilelab.views.schema_trace import TraceBuffer, TraceValue
+
+#: Larger tensors in global memory are shown as the part that the block writes.
+WINDOWED = 1 << 14
+#: No value is shown larger than this many elements: the rest is cut off.
+MOST = 1 << 16
+_DEPTH = 16  # changes built on changes
+
+
+@dataclass(slots=True, kw_only=True)
+class _Frame:
+    """One write of one name."""
+
+    name: str
+    step: int
+    first: bool = False
+    key: bytes = b""
+    cost: int = 0
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """The buffers and values of a trace view; ``left_out`` is how many values did not fit."""
+
+    buffers: list[TraceBuffer]
+    values: list[TraceValue]
+    left_out: int
+    bytes: int
+
+
+def pack(events: Sequence[Any], about: Mapping[str, Any], *, limit: int, keep: Iterable[int] = ()) -> Packed:
+    """Pack what ``events`` wrote.
+
+    Args:
+        events: The steps of one block.
+        about: Name → :class:`tilelab.trace.BufferInfo`.
+        limit: Bound on the encoded values, in bytes.
+        keep: Steps whose values are to be kept before others.
+    """
+    writes: dict[str, list[int]] = {}
+    for step, event in enumerate(events):
+        for name in event.after:
+            writes.setdefault(name, []).append(step)
+    windows = {name: _window(events, steps, name, about.get(name)) for name, steps in writes.items()}
+    shown = [name for name, window in windows.items() if window is not None]
+    frames = _frames(events, {n: writes[n] for n in shown}, windows)
+    _choose(frames, limit, set(keep))
+    pool = _Pool(events, windows)
+    buffers = [_buffer(name, [f for f in frames if f.name == name], about.get(name), windows[name], pool) for name in shown]
+    return Packed(buffers=buffers, values=pool.values, left_out=sum(not f.kept for f in frames), bytes=pool.bytes)
+
+
+# -------------------------------------------------------------------------------------------------- windows
+def _window(events: Sequence[Any], steps: list[int], name: str, info: Any) -> tuple[slice, ...] | None:
+    """The part of a name's arrays that is shown; an empty tuple for all of it, None where it is not shown at all."""
+    shape = tuple(info.shape) if info is not None else np.shape(events[steps[0]].after[name])
+    size = int(np.prod(shape, dtype=np.int64))
+    if size <= WINDOWED or (info is not None and info.scope != "global" and size <= MOST):
+        return ()
+    if info is None or info.scope != "global":
+        return _cut([(0, n) for n in shape])
+    boxes = [b for s in steps if (b := _box(events[s].after, name)) is not None]
+    if not boxes:
+        changed = _changed(events, steps, name)
+        if changed is None:
+            return None
+        boxes = [changed]
+    return _cut([(min(b[d][0] for b in boxes), max(b[d][1] for b in boxes)) for d in range(len(shape))])
+
+
+def _box(after: Any, name: str) -> list[tuple[int, int]] | None:
+    """The box that a recorded write replaced, where the recording knows it."""
+    box = after.ref(name).box() if hasattr(after, "ref") else None
+    return None if box is None else [(s.start, s.stop) for s in box]
+
+
+def _changed(events: Sequence[Any], steps: list[int], name: str) -> list[tuple[int, int]] | None:
+    old, low, high = None, None, None
+    for step in steps:
+        new = events[step].after[name]
+        if old is not None and np.shape(old) == np.shape(new):
+            where = np.argwhere(differs(old, new))
+            if len(where):
+                low = where.min(0) if low is None else np.minimum(low, where.min(0))
+                high = where.max(0) + 1 if high is None else np.maximum(high, where.max(0) + 1)
+        elif old is None and np.ma.getmaskarray(new).any():
+            where = np.argwhere(~np.ma.getmaskarray(new))
+            if len(where):
+                low, high = where.min(0), where.max(0) + 1
+        old = new
+    return None if low is None or high is None else [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
+
+
+def _cut(spans: list[tuple[int, int]]) -> tuple[slice, ...]:
+    """Shorten the longest axes until no more than ``MOST`` elements are left."""
+    sizes = [b - a for a, b in spans]
+    while np.prod(sizes, dtype=np.int64) > MOST:
+        longest = int(np.argmax(sizes))
+        sizes[longest] = max(1, sizes[longest] // 2)
+    return tuple(slice(a, a + n) for (a, _), n in zip(spans, sizes, strict=True))
+
+
+def _value(events: Sequence[Any], windows: Mapping[str, Any], name: str, step: int) -> Any:
+    value = np.asanyarray(events[step].after[name])
+    window = windows[name]
+    return value[(..., *window)] if window and value.ndim >= len(window) else value
+
+
+def differs(old: Any, new: Any) -> Any:
+    """Which elements differ: in value, or in whether they are written; NaN is equal to NaN."""
+    a, b = np.ma.getdata(old), np.ma.getdata(new)
+    with np.errstate(invalid="ignore"):
+        unequal = a != b
+        if a.dtype.kind in "fc":
+            unequal &= ~(np.isnan(a) & np.isnan(b))
+    empty = np.ma.getmaskarray(old), np.ma.getmaskarray(new)
+    return (unequal & ~(empty[0] & empty[1])) | (empty[0] != empty[1])
+
+
+# ----------------------------------------------------------------------------------------------- what fits
+def _frames(events: Sequence[Any], writes: Mapping[str, list[int]], windows: Mapping[str, Any]) -> list[_Frame]:
+    """All writes, each with the bytes that its value costs if the one before it is there."""
+    out, seen = [], set()
+    for name, steps in writes.items():
+        old: Any = None
+        for k, step in enumerate(steps):
+            value = _value(events, windows, name, step)
+            key = _key(value)
+            frame = _Frame(name=name, step=step, first=k == 0 or k == len(steps) - 1, key=key)
+            if key not in seen:
+                seen.add(key)
+                frame.cost = min(_whole_cost(value), _some_cost(old, value))
+            out.append(frame)
+            old = value
+    return out
+
+
+def _key(value: Any) -> bytes:
+    data, empty = np.ascontiguousarray(np.ma.getdata(value)), np.ma.getmask(value)
+    digest = blake2b(data.tobytes(), digest_size=16)
+    digest.update(repr((data.shape, data.dtype.name)).encode() + (b"" if empty is np.ma.nomask else np.packbits(empty).tobytes()))
+    return digest.digest()
+
+
+def _whole_cost(value: Any) -> int:
+    data = np.ma.getdata(value)
+    same = data.size < 2 or bool((data == data.flat[0]).all())
+    return 120 + (0 if same else int(data.nbytes) * 4 // 3)
+
+
+def _some_cost(old: Any, value: Any) -> int:
+    if old is None or np.shape(old) != np.shape(value) or old.dtype != value.dtype:
+        return 1 << 62
+    each: int = 4 + np.asanyarray(value).itemsize
+    return 160 + int(np.count_nonzero(differs(old, value))) * each * 4 // 3
+
+
+def _choose(frames: list[_Frame], limit: int, keep: set[int]) -> None:
+    """Mark the frames that fit: those that matter, then ever finer halvings of the time between them."""
+    by_name: dict[str, list[_Frame]] = {}
+    for frame in frames:
+        by_name.setdefault(frame.name, []).append(frame)
+    ordered = []
+    for line in by_name.values():
+        for k, frame in enumerate(line):
+            level = 0 if frame.first else 1 if frame.step in keep else 2 + 40 - (k & -k).bit_length()
+            ordered.append((level, frame.step, frame))
+    paid: set[bytes] = set()
+    for level, _, frame in sorted(ordered, key=lambda item: item[:2]):
+        cost = 24 + (0 if frame.key in paid else frame.cost)
+        if limit < cost and level:
+            continue
+        limit -= cost
+        frame.kept = True
+        paid.add(frame.key)
+
+
+# ---------------------------------------------------------------------------------------------------- pool
+class _Pool:
+    """The values, each content once."""
+
+    def __init__(self, events: Sequence[Any], windows: Mapping[str, Any]) -> None:
+        self.values: list[TraceValue] = []
+        self.bytes = 0
+        self._events, self._windows = events, windows
+        self._place: dict[bytes, tuple[int, int]] = {}  # content → place and depth
+
+    def add(self, frame: _Frame, value: Any, before: tuple[bytes, Any] | None) -> int:
+        """Return the place of ``value``; ``before`` is the value of the same name that was kept before it."""
+        if frame.key in self._place:
+            return self._place[frame.key][0]
+        base, depth = self._place[before[0]] if before is not None else (-1, 0)
+        deep = 0
+        if before is not None and depth < _DEPTH and _some_cost(before[1], value) < _whole_cost(value):
+            where = np.flatnonzero(differs(before[1], value))
+            some = np.ma.getdata(value).reshape(-1)[where]
+            record: TraceValue = {"base": base, "where": where, "array": some, "empty": _bits(value)}
+            deep = depth + 1
+        else:
+            record = value_record(value)
+        self._place[frame.key] = len(self.values), deep
+        self.values.append(record)
+        self.bytes += frame.cost
+        return len(self.values) - 1
+
+
+def _bits(value: Any) -> Any:
+    """Which elements nobody has written; None where all are written."""
+    empty = np.ma.getmask(value)
+    return None if empty is np.ma.nomask or not empty.any() else empty.astype(np.uint8)
+
+
+def value_record(value: Any) -> TraceValue:
+    """Return one value by itself."""
+    value = np.asanyarray(value)
+    bits, data = _bits(value), np.ma.getdata(value)
+    if bits is not None:
+        data = np.where(np.ma.getmaskarray(value), np.zeros((), data.dtype), data)
+    return {"base": -1, "where": None, "array": np.ascontiguousarray(data).reshape(data.shape), "empty": bits}
+
+
+def _buffer(name: str, frames: list[_Frame], info: Any, window: Any, pool: _Pool) -> TraceBuffer:
+    places, low, high = [], np.inf, -np.inf
+    before: tuple[bytes, Any] | None = None
+    for frame in frames:
+        if not frame.kept:
+            places.append(-1)
+            continue
+        value = _value(pool._events, pool._windows, name, frame.step)
+        places.append(pool.add(frame, value, before))
+        before = frame.key, value
+        finite = np.ma.compressed(value) if np.ma.isMaskedArray(value) else value
+        if finite.dtype.kind in "fiub" and finite.size:
+            finite = finite.astype(np.float64)
+            finite = finite[np.isfinite(finite)]
+            if finite.size:
+                low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+    shape = list(info.shape) if info is not None else list(np.shape(before[1])) if before is not None else []
+    dtype = info.dtype if info is not None else before[1].dtype.name if before is not None else ""
+    low, high = (low, high) if low <= high else (0.0, 0.0)
+    return {
+        "name": name, "dtype": dtype, "scope": info.scope if info is not None else "", "shape": [int(n) for n in shape],
+        "origin": [s.start for s in window] if window else [0] * len(shape), "low": low, "high": high,
+        "steps": np.array([f.step for f in frames]), "values": np.array(places),
+    }  # fmt: skip
