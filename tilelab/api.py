@@ -7,12 +7,15 @@ import inspect
 import types
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelab import ir
 from tilelab.errors import InputError
 from tilelab.finding import Finding, KernelRefused, finding
 from tilelab.trace import SimParams, Trace
+
+if TYPE_CHECKING:
+    from tilelab.analysis.prove import Proof
 
 _KEPT = 128  # captured programs held, least recently used go first
 _programs: OrderedDict[Any, tuple[Any, ir.Program]] = OrderedDict()
@@ -50,10 +53,13 @@ def check(
     target: str = "sm_80",
     params: SimParams | None = None,
     consts: Mapping[str, Any] | None = None,
+    prove: bool = False,
 ) -> tuple[Finding, ...]:
     """Return what is wrong with ``kernel``: from running it, from its budgets, and from lowering it for ``target``.
 
-    Takes what :func:`simulate` takes; a kernel that is refused is a finding too.
+    Takes what :func:`simulate` takes; a kernel that is refused is a finding too. With ``prove``, Z3 also looks for sizes, blocks and
+    iterations, other than those that ran, in which an access leaves its buffer, two blocks or iterations collide, or a layout
+    sends two elements to one place (see :func:`tilelab.analysis.prove.prove`; ten seconds at most).
 
     Raises:
         InputError: A tensor, a constant or the target does not fit.
@@ -67,7 +73,8 @@ def check(
         ran = run(program, arguments(kernel, program, tensors, consts or {}, params.seed), level=level, params=params).findings
     except KernelRefused as refused:
         ran = (refused.finding,)
-    return with_static(ran, program, params.target)
+    found = with_static(ran, program, params.target)
+    return with_proof(found, proof_of(program)) if prove else found
 
 
 def canonical(params: SimParams) -> SimParams:
@@ -114,6 +121,26 @@ def static_findings(program: ir.Program, target: str) -> tuple[Finding, ...]:
         return merged(budget, lower(program, target=target).findings)
     except KernelRefused as refused:
         return merged(budget, (refused.finding,))
+
+
+def proof_of(program: ir.Program, seconds: float = 10.0) -> Proof:
+    """Ask Z3 about every access of ``program``, for at most ``seconds``.
+
+    Raises:
+        EnvironmentLacks: z3 cannot be imported.
+    """
+    from tilelab.analysis.prove import prove
+
+    return prove(program, time_limit_s=seconds)
+
+
+def with_proof(found: tuple[Finding, ...], proof: Proof) -> tuple[Finding, ...]:
+    """Add what a proof refutes, where a run has not shown the same already (an access out of bounds has two codes)."""
+    seen = {(_SAME.get(f.code, f.code), f.file, f.line) for f in found}
+    return merged(found, tuple(f for f in proof.findings() if (_SAME.get(f.code, f.code), f.file, f.line) not in seen))
+
+
+_SAME = {"TL102": "TL101"}
 
 
 def merged(*groups: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilelab.cli import options
 
 if TYPE_CHECKING:
+    from tilelab.analysis.prove import Proof
     from tilelab.finding import Finding
     from tilelab.loading import Loaded
     from tilelab.trace import Trace
@@ -25,6 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_kernel_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is the same as --json")
+    parser.add_argument("--prove", action="store_true", help="also ask Z3 about all sizes, blocks and iterations, not only those that run")
+    parser.add_argument("--prove-seconds", type=_seconds, default=10.0, metavar="S", help="time for --prove. Default: 10")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 86400:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,8 +48,10 @@ def run(args: argparse.Namespace) -> int:
     block = options.block(args) if args.block else None
     params = canonical(SimParams(seed=args.seed, target=args.target))
     loaded = load_kernel(args.kernel)
-    trace, findings = examine(loaded, consts=consts, how=how, level=args.level, params=params)
-    report = {
+    trace, findings, proof = examine(
+        loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=args.prove_seconds if args.prove else 0
+    )
+    report: dict[str, Any] = {
         "kernel": args.kernel,
         "level": args.level,
         "target": params.target,
@@ -47,6 +59,12 @@ def run(args: argparse.Namespace) -> int:
         "prints": [plain(print_json(p, shown_files(loaded))) for p in (trace.prints if trace else ()) if block is None or p.block == block],
         "outputs": {name: describe_output(array) for name, array in (trace.outputs.items() if trace else ())},
     }
+    if proof is not None:
+        report["proof"] = {
+            "proved": [c.what for c in proof.claims if c.holds],
+            "refuted": [c.message for c in proof.refuted],
+            "open": [{"claim": c.what, "reason": c.reason} for c in proof.claims if c.holds is None],
+        }
     if args.outputs and trace:
         write_outputs(trace.outputs, args.outputs)
     if args.json or args.format == "json":
@@ -57,9 +75,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine(
-    loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str], level: str, params: Any
-) -> tuple[Trace | None, tuple[Finding, ...]]:
-    """Run a loaded kernel on default or named inputs and gather every finding, with files named as the user named them."""
+    loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str], level: str, params: Any, prove_seconds: float = 0
+) -> tuple[Trace | None, tuple[Finding, ...], Proof | None]:
+    """Run a loaded kernel on default or named inputs and gather every finding, with files named as the user named them.
+
+    With ``prove_seconds``, Z3 looks for more over all sizes, for so long; the proof comes third.
+    """
     from tilelab import api
     from tilelab.finding import KernelRefused
     from tilelab.tensors import default_inputs
@@ -68,7 +89,7 @@ def examine(
     try:
         program = api.program_of(loaded.kernel, consts=consts)
     except KernelRefused as refused:
-        return None, (as_typed(refused.finding, loaded),)
+        return None, (as_typed(refused.finding, loaded),), None
     inputs = api.sizes(program, consts) | default_inputs(program, seed=params.seed, how=how, consts=consts)
     try:
         trace = api.run(program, inputs, level=level, params=params)
@@ -76,7 +97,10 @@ def examine(
     except KernelRefused as refused:
         ran = (refused.finding,)
     found = api.with_static(ran, program, params.target)
-    return trace, tuple(as_typed(f, loaded) for f in found)
+    proof = api.proof_of(program, prove_seconds) if prove_seconds else None
+    if proof is not None:
+        found = api.with_proof(found, proof)
+    return trace, tuple(as_typed(f, loaded) for f in found), proof
 
 
 def as_typed(found: Finding, loaded: Loaded) -> Finding:
@@ -107,4 +131,8 @@ def _print_text(report: Mapping[str, Any], findings: tuple[Finding, ...]) -> Non
     said = ", ".join(
         f"{n} {s}{'s' if n != 1 and s != 'info' else ''}" for n, s in zip(counts, ("error", "warning", "info"), strict=True) if n
     )
+    if "proof" in report:
+        for claim in report["proof"]["open"]:
+            print(f"open: {claim['claim']} ({claim['reason']})", file=sys.stderr)
+        print(", ".join(f"{len(claims)} {kind}" for kind, claims in report["proof"].items()), "by Z3, for all sizes", file=sys.stderr)
     print(f"{report['kernel']} at {report['level']} level, {report['target']}: {said or 'nothing found'}", file=sys.stderr)
