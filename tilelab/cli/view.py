@@ -11,14 +11,21 @@ from typing import Any
 from tilelab.cli import options
 from tilelab.errors import InputError
 
-HELP = "Draw a kernel's layout as text, SVG, a self-contained HTML page or JSON."
+HELP = "Draw a kernel's layouts, or the steps of one of its blocks, as text, SVG, a self-contained HTML page or JSON."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.add_argument("kind", metavar="KIND", help="what to show: layout")
+    parser.add_argument("kind", metavar="KIND", help="what to show: layout, trace")
     options.add_kernel_options(parser)
-    parser.add_argument("--buffer", default=None, metavar="NAME", help="the buffer to show. Default: the first fragment")
+    parser.add_argument(
+        "--buffer", default=None, metavar="NAME", help="the buffer to show. Default: the first fragment; trace: what the step wrote"
+    )
+    parser.add_argument("--step", type=int, default=None, metavar="N", help="trace: the step shown. Default: first NaN, error, or last")
+    parser.add_argument(
+        "--break", dest="breaks", action="append", default=[], metavar="WHERE", help="trace: a line, condition, nan, oob or code; repeats"
+    )
+    parser.add_argument("--watch", action="append", default=[], metavar="EXPR", help="trace: an expression to watch; repeatable")
     parser.add_argument(
         "--format", choices=("text", "svg", "html", "json"), default=None, help="Default: what the suffix of -o says, or text"
     )
@@ -51,4 +58,20 @@ def _layout(args: argparse.Namespace) -> Any:
     return layout(loaded.kernel, args.buffer, target=args.target, consts=options.consts(args), lang=args.lang)
 
 
-_KINDS: dict[str, Callable[[argparse.Namespace], Any]] = {"layout": _layout}
+def _trace(args: argparse.Namespace) -> Any:
+    from tilelab import api
+    from tilelab.loading import load_kernel, shown_files
+    from tilelab.tensors import default_inputs
+    from tilelab.trace import SimParams
+    from tilelab.views import trace
+
+    consts, block = options.consts(args), options.block(args)
+    loaded = load_kernel(args.kernel)
+    program = api.program_of(loaded.kernel, consts=consts, files=shown_files(loaded))
+    inputs = api.sizes(program, consts) | default_inputs(program, seed=args.seed, how=options.inputs(args), consts=consts)
+    params = api.canonical(SimParams(seed=args.seed, target=args.target, record_blocks=(block,)))
+    ran = api.run(program, inputs, level=args.level, params=params)
+    return trace(ran, buffer=args.buffer, block=block, at=args.step, breaks=args.breaks, watches=args.watch, lang=args.lang)
+
+
+_KINDS: dict[str, Callable[[argparse.Namespace], Any]] = {"layout": _layout, "trace": _trace}

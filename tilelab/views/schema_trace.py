@@ -33,7 +33,8 @@ class TraceSteps(TypedDict):
 class TraceBuffer(TypedDict):
     """A name with values. ``steps``: when it was written; ``values``: what then (-1: left out of this file).
 
-    ``origin`` is where the values begin in the whole, whose shape is ``shape``; ``low`` and ``high`` bound the finite values of all steps.
+    ``origin`` and ``extent`` say which part of the whole, whose shape is ``shape``, the values are (no extent: all of it); ``low`` and
+    ``high`` bound the finite values of all steps.
     """
 
     name: str
@@ -41,6 +42,7 @@ class TraceBuffer(TypedDict):
     scope: str
     shape: list[int]
     origin: list[int]
+    extent: list[int]
     low: float
     high: float
     steps: Array

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilelab.views import trace_svg
-from tilelab.views.trace_model import Model, element_text, loops_text, value_text
+from tilelab.views.trace_model import Model, Shown, element_text, loops_text, value_text
 from tilelab.views.trace_text import array_text
 from tilelab.views.view import View
 from tilelab.views.words import word
@@ -36,7 +36,7 @@ def text(view: View) -> str:
             out.append(f"  {word('stopped_at', lang)} {d['hit']}")
         shown = m.value(d["selected"], m.at)
         if shown is not None:
-            out += ["", array_text(d["selected"], shown.array, dtype=m.buffer(d["selected"])["dtype"]), f"  {value_text(m, shown, lang)}"]
+            out += ["", _values(m, shown), f"  {value_text(m, shown, lang)}"]
         if d["watches"]:
             out += ["", word("watches", lang), *(f"  {w['text']} = {w['value'] or word('no_value', lang)}" for w in d["watches"])]
         if d["breakpoints"]:
@@ -47,6 +47,19 @@ def text(view: View) -> str:
     if d["prints"] or not m.count:
         out += ["", *_prints(d, lang)]
     return "\n".join(out) + "\n"
+
+
+def _values(m: Model, shown: Shown) -> str:
+    """The values, or only the box of them that changed."""
+    b = m.buffer(shown.name)
+    name, array, changed = shown.name, shown.array, shown.changed
+    if changed is not None and array.ndim and array.ndim == len(b["origin"]) and 0 < np.count_nonzero(changed) < changed.size:
+        where = np.argwhere(changed)
+        low, high = where.min(0), where.max(0) + 1
+        array = array[tuple(slice(a, z) for a, z in zip(low, high, strict=True))]
+        if array.shape != shown.array.shape:
+            name += f"[{', '.join(f'{o + a}:{o + z}' for o, a, z in zip(b['origin'], low, high, strict=True))}]"
+    return array_text(name, array, dtype=b["dtype"])
 
 
 def _place(m: Model, lang: str) -> str:

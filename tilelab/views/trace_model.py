@@ -150,14 +150,12 @@ def value_text(m: Model, shown: Shown, lang: str) -> str:
     if shown.changed is not None and shown.array.ndim:
         n = int(np.count_nonzero(shown.changed))
         said.append(word("changed", lang, count=n) if n else word("unchanged", lang))
-    if window := window_text(b, np.shape(shown.array)):
+    if window := window_text(b):
         said.append(word("window", lang, window=window))
     return " · ".join(said)
 
 
-def window_text(buffer: Mapping[str, Any], shape: Sequence[int]) -> str:
+def window_text(buffer: Mapping[str, Any]) -> str:
     """Which part of a tensor is shown, as slices; empty for all of it."""
-    if not any(buffer["origin"]) and list(shape)[-len(buffer["shape"]) :] == list(buffer["shape"]):
-        return ""
-    shape = list(shape)[-len(buffer["origin"]) :] if buffer["origin"] else []
-    return f"[{', '.join(f'{o}:{o + n}' for o, n in zip(buffer['origin'], shape, strict=True))}]"
+    spans = [f"{o}:{o + n}" for o, n in zip(buffer["origin"], buffer["extent"], strict=False)]
+    return f"[{', '.join(spans)}]" if spans else ""

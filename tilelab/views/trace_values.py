@@ -117,8 +117,12 @@ def _cut(spans: list[tuple[int, int]]) -> tuple[slice, ...]:
 
 
 def _value(events: Sequence[Any], windows: Mapping[str, Any], name: str, step: int) -> Any:
-    value = np.asanyarray(events[step].after[name])
-    window = windows[name]
+    return part(events[step].after[name], windows[name])
+
+
+def part(value: Any, window: tuple[slice, ...]) -> Any:
+    """Return the part of ``value`` that is shown; its leading axes (threads) are not cut."""
+    value = np.asanyarray(value)
     return value[(..., *window)] if window and value.ndim >= len(window) else value
 
 
@@ -256,6 +260,7 @@ def _buffer(name: str, frames: list[_Frame], info: Any, window: Any, pool: _Pool
     low, high = (low, high) if low <= high else (0.0, 0.0)
     return {
         "name": name, "dtype": dtype, "scope": info.scope if info is not None else "", "shape": [int(n) for n in shape],
-        "origin": [s.start for s in window] if window else [0] * len(shape), "low": low, "high": high,
+        "origin": [s.start for s in window] if window else [0] * len(shape), "extent": [s.stop - s.start for s in window],
+        "low": low, "high": high,
         "steps": np.array([f.step for f in frames]), "values": np.array(places),
     }  # fmt: skip

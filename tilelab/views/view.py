@@ -17,7 +17,11 @@ from tilelab.views import encode, html
 from tilelab.views.schema import VERSIONS
 
 #: kind → module with ``text(view)``, ``svg(view)``, ``table(view, rows)`` and ``matplotlib(view)``
-_LOWERINGS = {"layout": "tilelab.views.layout_lower", "trace": "tilelab.views.trace_lower"}
+_LOWERINGS = {
+    "layout": "tilelab.views.layout_lower",
+    "trace": "tilelab.views.trace_lower",
+    "whatif": "tilelab.views.whatif_view",
+}
 FORMATS = ("text", "svg", "html", "json")
 SUFFIXES = {".txt": "text", ".svg": "svg", ".html": "html", ".htm": "html", ".json": "json"}
 
@@ -47,7 +51,7 @@ class View:
             "title": self.title,
             "lang": self.lang,
         }
-        return {**head, "data": _map(self.data, np.ndarray, encode.encode)}
+        return {**head, "data": encoded(self.data)}
 
     @staticmethod
     def from_json(record: Mapping[str, Any]) -> View:
@@ -117,6 +121,11 @@ class View:
 
     def _lowering(self) -> Any:
         return import_module(_LOWERINGS[self.kind])
+
+
+def encoded(data: Any) -> Any:
+    """Return ``data`` as JSON values: each array as :mod:`tilelab.views.encode` writes it."""
+    return _map(data, np.ndarray, encode.encode)
 
 
 def _map(value: Any, kind: type, fn: Any) -> Any:

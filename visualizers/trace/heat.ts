@@ -33,11 +33,15 @@ export function heat(v: Nd, slice: Slice, scale: Scale, origin: readonly number[
     if (v.empty?.[e]) return "·";
     return Number.isFinite(x) ? String(Number(x.toPrecision(2))) : short(x);
   };
+  const one = (e: number): string => {
+    const x = v.data[e]!;
+    return v.empty?.[e] || !Number.isFinite(x) ? "" : x !== 0 && Math.abs(x) < 0.05 ? `${x < 0 ? "-" : ""}0` : String(Number(x.toFixed(1)));
+  };
   const [down, across] = slice.axes, wrapped = slice.shape.length < 2;
   const at = (axis: number | undefined): number => (axis === undefined ? 0 : (origin[axis] ?? 0));
   return {
     rows: slice.rows, columns: slice.columns, item: (i, j) => slice.element(i, j), cell: e => slice.cell(e), colour: e => colourOf(v, e, scale),
-    labels: e => [label(e), brief(e), brief(e).replace(/^(-?)0\./, "$1.")], size: [50, 24], left: 40, stretch: 1.4,
+    labels: e => [label(e), brief(e), brief(e).replace(/^(-?)0\./, "$1."), one(e).replace(/^(-?)0\./, "$1.")], size: [50, 24], left: 40, stretch: 1.4,
     rowName: i => String(wrapped ? at(0) + i * slice.columns : at(down) + i),
     columnName: j => String(wrapped ? j + (slice.rows > 1 ? 0 : at(0)) : at(across) + j)
   };

@@ -105,10 +105,7 @@ export class Values {
     const facts: (Node | string)[] = [h("b", {}, b.name), h("span", {}, b.dtype), h("span", {}, shape), h("span", {}, b.scope)];
     const line = [shown ? t(shown.late ? "left_out" : "written", { step: shown.step }) : t("written_never")];
     if (shown?.changed && shown.value.shape.length) line.push(shown.changed.size ? t("changed", { count: shown.changed.size }) : t("unchanged"));
-    if (shown && b.origin.some(Boolean)) {
-      const own = shown.value.shape.slice(-b.origin.length);
-      line.push(t("window", { window: `[${b.origin.map((o, k) => `${o}:${o + own[k]!}`).join(", ")}]` }));
-    }
+    if (b.extent.length) line.push(t("window", { window: `[${b.extent.map((n, k) => `${b.origin[k]!}:${b.origin[k]! + n}`).join(", ")}]` }));
     const rows: (HTMLElement | null)[] = [h("div", { class: "tl-facts" }, ...facts), h("div", { class: shown?.late ? "tl-warn" : "tl-soft" }, line.join(" · "))];
     if (shown && shown.value.shape.length) rows.push(this.stats(shown.value));
     this.head.replaceChildren(...rows.filter((r): r is HTMLElement => r !== null));
