@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tilelab.views import encode, palette, schema, schema_trace, style, words
+from tilelab.views import encode, palette, schema, schema_pipeline, schema_resources, schema_trace, style, words
 
 OUT = Path(__file__).parent / "shared" / "generated.ts"
 _RECORDS = (
@@ -20,6 +20,11 @@ _RECORDS = (
     schema_trace.TraceFile, schema_trace.TraceSteps, schema_trace.TraceBuffer, schema_trace.TraceValue, schema_trace.TracePrint,
     schema_trace.TraceFinding, schema_trace.TraceOperand, schema_trace.TraceNan, schema_trace.TraceBreak, schema_trace.TraceWatch,
     schema_trace.TraceData, schema_trace.TraceViewRecord,
+    schema_pipeline.PipelineStatement, schema_pipeline.PipelineCell, schema_pipeline.PipelineBuffer, schema_pipeline.PipelineHeld,
+    schema_pipeline.PipelinePhase, schema_pipeline.PipelinePlanRecord, schema_pipeline.PipelineLoop, schema_pipeline.PipelineData,
+    schema_pipeline.PipelineViewRecord, schema_resources.ResourceUse, schema_resources.ResourceLimit, schema_resources.ResourceKernel,
+    schema_resources.ResourcePoint, schema_resources.ResourceRoofline, schema_resources.ResourceGpu, schema_resources.ResourceData,
+    schema_resources.ResourceViewRecord,
 )  # fmt: skip
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 

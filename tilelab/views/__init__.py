@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tilelab.views.layout_view import layout
+from tilelab.views.pipeline_view import pipeline
+from tilelab.views.resources_view import resources
 from tilelab.views.schema import VERSIONS
 from tilelab.views.trace_view import prints, trace
 from tilelab.views.view import FORMATS, View
@@ -10,4 +12,4 @@ from tilelab.views.view import FORMATS, View
 #: the kinds of view that exist
 KINDS = tuple(VERSIONS)
 
-__all__ = ["FORMATS", "KINDS", "View", "layout", "prints", "trace"]
+__all__ = ["FORMATS", "KINDS", "View", "layout", "pipeline", "prints", "resources", "trace"]

@@ -39,7 +39,7 @@ def text(view: View) -> str:
     if len(loop["plans"]) > 1:
         lines += ["", f"{word('compare_title', lang)}: {word('compare_hint', lang)}"]
         for p in loop["plans"][1:]:
-            fits = word("fits" if p["fits"] else "too_big", lang)
+            fits = word("it_fits" if p["fits"] else "too_big", lang)
             depth = word("stages_of", lang, count=p["num_stages"])
             lines.append(f"  {depth}: {word('overlap', lang)} {p['overlap']}, {size(p['kernel_bytes'])}, {fits}")
     others = [o for o in view.data["loops"] if o is not loop]

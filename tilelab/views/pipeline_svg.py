@@ -53,7 +53,7 @@ def memory_line(data: Record, plan: Record, lang: str) -> str:
         return ""
     text = f"{word('smem_kernel', lang)}: {size(plan['kernel_bytes'])}"
     if data["limit_bytes"]:
-        fits = word("fits" if plan["fits"] else "too_big", lang)
+        fits = word("it_fits" if plan["fits"] else "too_big", lang)
         text += f" · {word('limit_of', lang, gpu=data['gpu'])}: {size(data['limit_bytes'])} · {fits}"
     return text
 
@@ -156,7 +156,7 @@ def _compare(out: Svg, plans: list[Record], y: float, lang: str) -> None:
         cell = 10.0
         out.text(x, y + 22, word("stages_of", lang, count=plan["num_stages"]), "mono")
         out.text(x, y + 38, f"{word('overlap', lang)}: {plan['overlap']}", "soft tiny")
-        out.text(x, y + 53, f"{size(plan['kernel_bytes'])} · {word('fits' if plan['fits'] else 'too_big', lang)}",
+        out.text(x, y + 53, f"{size(plan['kernel_bytes'])} · {word('it_fits' if plan['fits'] else 'too_big', lang)}",
                  f"tiny {'good' if plan['fits'] else 'bad'}")  # fmt: skip
         for c in plan["cells"]:
             row = top + order.index(c["statement"]) * cell

@@ -156,7 +156,7 @@ def _kernel(g: Gpu, name: str, r: Resources, grid: int, mbarriers: int | None, n
     held = occupancy(g.name, threads=max(1, r.threads), smem_bytes=r.smem_bytes, registers=r.registers)
     waves = held.waves(grid) if grid and held.blocks_per_sm else 0.0
     uses: list[Any] = [
-        {"key": "smem", "used": r.smem_bytes, "limit": g.smem_per_block_bytes, "unit": "bytes"},
+        {"key": "block_smem", "used": r.smem_bytes, "limit": g.smem_per_block_bytes, "unit": "bytes"},
         {"key": "block_threads", "used": r.threads, "limit": g.threads_per_block, "unit": ""},
         {"key": "thread_registers", "used": r.registers, "limit": g.registers_per_thread, "unit": ""},
     ]

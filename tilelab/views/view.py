@@ -19,6 +19,8 @@ from tilelab.views.schema import VERSIONS
 #: kind → module with ``text(view)``, ``svg(view)``, ``table(view, rows)`` and ``matplotlib(view)``
 _LOWERINGS = {
     "layout": "tilelab.views.layout_lower",
+    "pipeline": "tilelab.views.pipeline_lower",
+    "resources": "tilelab.views.resources_lower",
     "trace": "tilelab.views.trace_lower",
     "whatif": "tilelab.views.whatif_view",
 }

@@ -43,7 +43,7 @@ PIPELINE_WORDS: Mapping[str, tuple[str, str]] = {
     "overlap": ("iterations ahead", "领先的迭代"),
     "smem_kernel": ("shared memory of the kernel", "内核的共享内存"),
     "limit_of": ("limit on {gpu}", "{gpu} 的上限"),
-    "fits": ("fits", "放得下"),
+    "it_fits": ("fits", "放得下"),
     "too_big": ("too big", "放不下"),
     "stages": ("stages", "级数"),
     "loop_of": ("loop", "循环"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 #: key → (English, Chinese). ``{name}`` is filled in.
 RESOURCE_WORDS: Mapping[str, tuple[str, str]] = {
     "resource": ("resource", "资源"),
-    "smem": ("shared memory of a block", "每块共享内存"),
+    "block_smem": ("shared memory of a block", "每块共享内存"),
     "block_threads": ("threads of a block", "每块线程"),
     "thread_registers": ("registers of a thread", "每线程寄存器"),
     "mbarriers": ("mbarrier objects", "mbarrier 对象"),

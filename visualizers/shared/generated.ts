@@ -213,7 +213,192 @@ export interface TraceViewRecord {
   data: TraceData;
 }
 
-export const VERSIONS = {"layout": 1, "trace": 1, "whatif": 1} as const;
+/** A statement of the loop's body; ``lane`` is a place in the plan's lanes. */
+export interface PipelineStatement {
+  text: string;
+  lane: number;
+  stage: number;
+  order: number;
+  asynchronous: boolean;
+  reads: string[];
+  writes: string[];
+  file: string;
+  line: number;
+}
+
+/** Statement ``statement`` of iteration ``iteration`` runs in step ``step``. */
+export interface PipelineCell {
+  statement: number;
+  step: number;
+  iteration: number;
+  start_ns: number | null;
+  end_ns: number | null;
+}
+
+/** A buffer with versions; ``bytes`` of one of them. */
+export interface PipelineBuffer {
+  name: string;
+  dtype: string;
+  scope: string;
+  bytes: number;
+  versions: number;
+}
+
+/** Version ``version`` of buffer ``buffer`` (its place in the list) is filled from step ``written``, used from ``read`` to ``last``. */
+export interface PipelineHeld {
+  buffer: number;
+  version: number;
+  iteration: number;
+  written: number;
+  read: number;
+  last: number;
+}
+
+/** A phase (a key of the word table): its first step and the one behind its last. */
+export interface PipelinePhase {
+  key: string;
+  first: number;
+  end: number;
+}
+
+/** One way to run the loop. ``kernel_bytes``: shared memory of the whole kernel with it; ``alive``: bytes of versions in use by step. */
+export interface PipelinePlanRecord {
+  basis: string;
+  num_stages: number;
+  steps: number;
+  shown: number;
+  lanes: string[];
+  statements: PipelineStatement[];
+  cells: PipelineCell[];
+  phases: PipelinePhase[];
+  buffers: PipelineBuffer[];
+  held: PipelineHeld[];
+  alive: number[];
+  smem_bytes: number;
+  kernel_bytes: number;
+  fits: boolean;
+  overlap: number;
+  findings: Record<string, unknown>[];
+}
+
+/** A pipelined loop: its own plan first, then the same loop with other depths. ``iterations`` is 0 where only the launch knows. */
+export interface PipelineLoop {
+  name: string;
+  file: string;
+  line: number;
+  iterations: number;
+  plans: PipelinePlanRecord[];
+}
+
+/** The data of the pipeline view. ``axis``: what a column is (``"steps"``); ``limit_bytes`` is 0 where no limit is known. */
+export interface PipelineData {
+  kernel: string;
+  target: string;
+  gpu: string;
+  limit_bytes: number;
+  axis: string;
+  loops: PipelineLoop[];
+  selected: number;
+}
+
+/** A pipeline view as JSON. */
+export interface PipelineViewRecord {
+  schema: string;
+  version: number;
+  kind: string;
+  title: string;
+  lang: string;
+  data: PipelineData;
+}
+
+/** What a block asks for of one resource (a key of the word table). ``used`` is null where unknown, ``limit`` where there is none. */
+export interface ResourceUse {
+  key: string;
+  used: number | null;
+  limit: number | null;
+  unit: string;
+}
+
+/** Blocks of an SM that one resource alone would allow. */
+export interface ResourceLimit {
+  key: string;
+  blocks: number;
+  binds: boolean;
+}
+
+/** A kernel on one GPU. ``grid`` is 0 where only the launch knows; ``waves``: how often its blocks fill the GPU. */
+export interface ResourceKernel {
+  name: string;
+  uses: ResourceUse[];
+  blocks: number;
+  warps: number;
+  warps_most: number;
+  warps_of_block: number;
+  occupancy: number;
+  limits: ResourceLimit[];
+  registers_known: boolean;
+  grid: number;
+  waves: number;
+}
+
+/** A point on the roofline (a key of the word table): FLOP a byte, FLOP a second, seconds, and which roof it is under. */
+export interface ResourcePoint {
+  key: string;
+  intensity: number;
+  rate: number;
+  seconds: number;
+  bound: string;
+  label: string;
+}
+
+/** The roofs of a GPU for one dtype, and the points below them. ``ridge``: the intensity at which the roofs meet. */
+export interface ResourceRoofline {
+  dtype: string;
+  peak: number;
+  bandwidth: number;
+  ridge: number;
+  points: ResourcePoint[];
+}
+
+/** One GPU: its limits with their source, the kernels on it, and whether they run. */
+export interface ResourceGpu {
+  name: string;
+  target: string;
+  sms: number;
+  source: string;
+  kernels: ResourceKernel[];
+  roofline: ResourceRoofline | null;
+  runs: boolean;
+  change: string;
+  tried: boolean;
+  findings: Record<string, unknown>[];
+}
+
+/** The data of the resources view. ``matrix_share``: which part of the arithmetic tensor cores do; null where it is not known. */
+export interface ResourceData {
+  kernel: string;
+  target: string;
+  lowered: boolean;
+  flops: number | null;
+  bytes_asked: number | null;
+  bytes_least: number | null;
+  dtype: string;
+  matrix_share: number | null;
+  gpus: ResourceGpu[];
+  selected: number;
+}
+
+/** A resources view as JSON. */
+export interface ResourceViewRecord {
+  schema: string;
+  version: number;
+  kind: string;
+  title: string;
+  lang: string;
+  data: ResourceData;
+}
+
+export const VERSIONS = {"layout": 1, "pipeline": 1, "resources": 1, "trace": 1} as const;
 
 export const WARPS = [["#d7ebfe", "#cfe7ff", "#c9e4fe", "#c2e0fe", "#bbddfe", "#b4d9fe", "#afd6fb", "#aad2f9", "#a5cef6", "#a0cbf4", "#9bc7f1", "#97c3ef", "#92c0ed", "#8dbcea", "#88b9e8", "#83b5e5", "#7eb1e3", "#79aee0", "#74aade", "#6fa7db", "#6aa3d9", "#659fd6", "#609cd4", "#5b98d1", "#5695cf", "#5191cc", "#4c8eca", "#468ac7", "#4186c4", "#3b83c2", "#367fbf", "#307cbd"], ["#ffe3c6", "#fddebe", "#fcd9b5", "#fad5af", "#f7d1aa", "#f4cda4", "#f1c99f", "#eec599", "#ecc194", "#e9bd8e", "#e6b989", "#e3b583", "#e0b17d", "#ddad78", "#dba972", "#d8a56d", "#d5a067", "#d29c61", "#cf985b", "#cc9556", "#ca9150", "#c78d49", "#c48943", "#c1853d", "#be8136", "#bb7d2f", "#b87927", "#b6751e", "#b37112", "#b06d01", "#aa6b0f", "#a46817"], ["#ccf3df", "#c7efda", "#c2ecd6", "#bde8d2", "#b7e5ce", "#b2e2ca", "#addec6", "#a8dbc2", "#a3d8bd", "#9ed4b9", "#99d1b5", "#94ceb1", "#8fcaad", "#8ac7a9", "#84c4a5", "#7fc0a1", "#7abd9d", "#75ba99", "#6fb695", "#6ab391", "#65b08d", "#5fac8a", "#5aa986", "#54a682", "#4ea37e", "#499f7a", "#429c76", "#3c9972", "#35966f", "#2e926b", "#268f67", "#1c8c63"], ["#feddf1", "#fcd8ef", "#f9d3eb", "#f6cfe8", "#f3cbe5", "#f1c6e1", "#eec2de", "#ebbeda", "#e8bad7", "#e5b5d4", "#e2b1d0", "#dfadcd", "#dca9ca", "#d9a4c7", "#d6a0c3", "#d39cc0", "#d098bd", "#cd94b9", "#ca90b6", "#c78bb3", "#c487b0", "#c183ac", "#be7fa9", "#bb7ba6", "#b877a3", "#b573a0", "#b26f9c", "#af6b99", "#ac6796", "#a96393", "#a65e90", "#a35a8d"], ["#cceffb", "#c7ebf7", "#c1e8f4", "#bce4f1", "#b7e1ee", "#b2ddeb", "#addae8", "#a8d6e5", "#a3d3e2", "#9ecfdf", "#99ccdc", "#94c8d9", "#8fc5d6", "#89c1d3", "#84bed0", "#7fbacd", "#7ab7ca", "#75b3c7", "#70b0c4", "#6aacc1", "#65a9be", "#60a6bb", "#5aa2b8", "#559fb5", "#4f9bb2", "#4998af", "#4495ad", "#3d91aa", "#378ea7", "#308ba4", "#2887a1", "#20849e"], ["#fee0d7", "#ffdbd0", "#fed6ca", "#fdd1c3", "#fdccbd", "#fdc7b6", "#fdc1ae", "#febba6", "#fbb7a1", "#f9b29c", "#f6ae97", "#f4aa93", "#f1a58e", "#efa189", "#ec9c84", "#ea987f", "#e7947a", "#e48f75", "#e28b70", "#df866b", "#dc8266", "#da7e61", "#d7795c", "#d47557", "#d27052", "#cf6c4d", "#cc6748", "#ca6343", "#c75e3e", "#c45a38", "#c15533", "#be512d"], ["#eeeabf", "#eae7b9", "#e6e3b4", "#e3dfae", "#dfdba9", "#dcd8a3", "#d8d49d", "#d5d098", "#d1cd92", "#cec98c", "#cbc587", "#c7c281", "#c4be7b", "#c0ba76", "#bdb770", "#b9b36a", "#b6af64", "#b3ac5e", "#afa859", "#aca552", "#a9a14c", "#a59d46", "#a29a3f", "#9f9638", "#9c9331", "#988f29", "#958b1f", "#928814", "#8f8401", "#8b8110", "#867d19", "#837a0d"], ["#e6e8eb", "#e2e4e8", "#dee0e4", "#dadce0", "#d6d9dd", "#d2d5d9", "#cfd1d5", "#cbcdd2", "#c7cace", "#c3c6ca", "#bfc2c7", "#bcbfc3", "#b8bbc0", "#b4b7bc", "#b0b4b9", "#adb0b5", "#a9acb2", "#a5a9ae", "#a2a5ab", "#9ea1a7", "#9a9ea4", "#979aa0", "#93979d", "#8f9399", "#8c9096", "#888c93", "#85898f", "#81858c", "#7e8289", "#7a7e85", "#777b82", "#73787f"]] as const;
 
@@ -504,169 +689,381 @@ export const WORDS = {
   "中文",
   "English"
  ],
- "pane_python": [
-  "Python",
-  "Python"
+ "prologue": [
+  "prologue",
+  "填充阶段"
  ],
- "pane_tile": [
-  "tile IR",
-  "tile IR"
+ "steady": [
+  "steady state",
+  "稳定阶段"
  ],
- "pane_lowered": [
-  "lowered IR",
-  "降级后的 IR"
+ "epilogue": [
+  "epilogue",
+  "收尾阶段"
  ],
- "pane_source": [
-  "generated {language}",
-  "生成的 {language}"
+ "step": [
+  "step",
+  "步"
  ],
- "pane_ptx": [
-  "PTX",
-  "PTX"
+ "statement": [
+  "statement",
+  "语句"
  ],
- "pane_sass": [
-  "SASS",
-  "SASS"
+ "phase": [
+  "phase",
+  "阶段"
  ],
- "panes": [
-  "show",
-  "显示"
+ "lane_copy": [
+  "copy",
+  "拷贝"
  ],
- "program_of": [
-  "{kernel} for {targets}",
-  "{kernel}，目标 {targets}"
+ "lane_compute": [
+  "compute",
+  "计算"
  ],
- "variant": [
-  "variant",
-  "变体"
+ "lane_store": [
+  "store",
+  "写回"
  ],
- "beside": [
-  "beside it",
-  "并排"
+ "lane_producer": [
+  "producer",
+  "生产者"
  ],
- "nothing_beside": [
-  "nothing",
-  "无"
+ "lane_consumer": [
+  "consumer",
+  "消费者"
  ],
- "located": [
-  "{percent}% of lowered statements name a line",
-  "{percent}% 的降级语句能对应到源代码行"
+ "basis_planned": [
+  "planned by TileLang",
+  "由 TileLang 规划"
  ],
- "user_line": [
-  "line",
-  "行"
+ "basis_hand": [
+  "order and stage by hand",
+  "手写的 order 与 stage"
  ],
- "lines": [
-  "lines",
-  "行"
+ "basis_roles": [
+  "producer and consumer roles",
+  "生产者与消费者分工"
  ],
- "linked": [
-  "{pane}: {count} lines",
-  "{pane}：{count} 行"
+ "basis_sequential": [
+  "not pipelined",
+  "未流水"
  ],
- "unlinked": [
-  "no user line",
-  "无对应的源代码行"
+ "basis_what-if": [
+  "what if",
+  "假设"
  ],
- "becomes": [
-  "What each line becomes",
-  "每一行变成了什么"
+ "iterations_of": [
+  "{count} iterations",
+  "{count} 次迭代"
  ],
- "becomes_hint": [
-  "statements and lines it led to",
-  "由它产生的语句与行数"
+ "iterations_unknown": [
+  "iterations known at launch",
+  "迭代次数启动时才知道"
  ],
- "passes": [
-  "Passes",
-  "编译遍"
+ "iterations_shown": [
+  "the first {count} shown",
+  "只画前 {count} 次"
  ],
- "passes_hint": [
-  "{changed} of {count} passes changed something, in {ms} ms",
-  "{count} 遍中有 {changed} 遍作了改动，共 {ms} 毫秒"
+ "stages_of": [
+  "num_stages = {count}",
+  "num_stages = {count}"
  ],
- "pass_search": [
-  "search",
-  "搜索"
+ "ahead": [
+  "copies run {count} iterations ahead",
+  "拷贝领先 {count} 次迭代"
  ],
- "pass_all": [
-  "also those that changed nothing",
-  "也显示没有改动的"
+ "ahead_one": [
+  "copies run 1 iteration ahead",
+  "拷贝领先 1 次迭代"
  ],
- "pass_whole": [
-  "whole text",
-  "全文"
+ "ahead_none": [
+  "no copy overlaps with compute",
+  "拷贝与计算不重叠"
  ],
- "pass_none": [
-  "no pass matches",
-  "没有匹配的编译遍"
+ "plan_of": [
+  "plan",
+  "方案"
  ],
- "pass_same": [
-  "changed nothing",
-  "没有改动"
+ "steps_title": [
+  "Which iteration of which statement runs in which step",
+  "每一步运行哪条语句的哪次迭代"
  ],
- "pass_name": [
-  "pass",
-  "编译遍"
+ "steps_hint": [
+  "number and hue: iteration",
+  "数字与色相：迭代"
  ],
- "milliseconds": [
-  "ms",
-  "毫秒"
+ "versions_title": [
+  "Buffer versions",
+  "缓冲区的版本"
  ],
- "differ": [
-  "{count} lines differ",
-  "有 {count} 行不同"
+ "versions_hint": [
+  "number: iteration held; pale: being filled; deep: in use",
+  "数字：所存的迭代；浅色：正在填充；深色：正在使用"
  ],
- "program_keys": [
-  "Point at a line to see what it becomes; ↑ ↓ walk, N and P go to the next linked line, Enter pins, Escape frees.",
-  "指向一行，可见它变成什么；↑ ↓ 移动，N 与 P 跳到下一处关联行，回车固定，Esc 取消。"
+ "filling": [
+  "being filled",
+  "正在填充"
  ],
- "whatif_of": [
-  "What if: {kernel}",
-  "如果：{kernel}"
+ "in_use": [
+  "in use",
+  "正在使用"
  ],
- "as_written": [
-  "as written",
-  "原样"
+ "alive": [
+  "alive",
+  "存活"
  ],
- "num_stages": [
+ "version": [
+  "version",
+  "版本"
+ ],
+ "compare_title": [
+  "Other depths",
+  "其他深度"
+ ],
+ "compare_hint": [
+  "the same loop with 1…5 stages",
+  "同一循环取 1…5 级"
+ ],
+ "overlap": [
+  "iterations ahead",
+  "领先的迭代"
+ ],
+ "smem_kernel": [
+  "shared memory of the kernel",
+  "内核的共享内存"
+ ],
+ "limit_of": [
+  "limit on {gpu}",
+  "{gpu} 的上限"
+ ],
+ "it_fits": [
+  "fits",
+  "放得下"
+ ],
+ "too_big": [
+  "too big",
+  "放不下"
+ ],
+ "stages": [
   "stages",
-  "流水级数"
+  "级数"
  ],
- "pad": [
-  "padding",
-  "填充"
+ "loop_of": [
+  "loop",
+  "循环"
  ],
- "smem": [
+ "read_by": [
+  "reads",
+  "读"
+ ],
+ "written_by": [
+  "writes",
+  "写"
+ ],
+ "asynchronous": [
+  "asynchronous",
+  "异步"
+ ],
+ "pipeline_hint": [
+  "Hover or use the arrow keys: the same iteration lights up everywhere; click or Enter pins, Escape frees.",
+  "悬停或用方向键移动：同一次迭代处处点亮；单击或回车固定，Esc 取消。"
+ ],
+ "resource": [
+  "resource",
+  "资源"
+ ],
+ "block_smem": [
+  "shared memory of a block",
+  "每块共享内存"
+ ],
+ "block_threads": [
+  "threads of a block",
+  "每块线程"
+ ],
+ "thread_registers": [
+  "registers of a thread",
+  "每线程寄存器"
+ ],
+ "mbarriers": [
+  "mbarrier objects",
+  "mbarrier 对象"
+ ],
+ "named_barriers": [
+  "named barriers",
+  "命名屏障"
+ ],
+ "used": [
+  "used",
+  "已用"
+ ],
+ "limit": [
+  "limit",
+  "上限"
+ ],
+ "unknown": [
+  "unknown",
+  "未知"
+ ],
+ "no_limit": [
+  "no limit of its own",
+  "没有单独的上限"
+ ],
+ "budget_title": [
+  "What a block asks for",
+  "一个线程块的需求"
+ ],
+ "budget_hint": [
+  "against what the GPU gives a block",
+  "相对于 GPU 给每块的上限"
+ ],
+ "occupancy": [
+  "Occupancy",
+  "占用率"
+ ],
+ "occupancy_hint": [
+  "warps resident on one SM, a hue a block",
+  "一个 SM 上驻留的线程束，每块一种色相"
+ ],
+ "occupancy_of": [
+  "{blocks} blocks · {warps} of {most} warps · {percent}%",
+  "{blocks} 个线程块 · {most} 个线程束中的 {warps} 个 · {percent}%"
+ ],
+ "allows": [
+  "{name} allow {count} blocks",
+  "{name}允许 {count} 个线程块"
+ ],
+ "bound_by": [
+  "bound by {names}",
+  "受限于{names}"
+ ],
+ "limit_warps": [
+  "warps",
+  "线程束"
+ ],
+ "limit_blocks": [
+  "block slots",
+  "块槽位"
+ ],
+ "limit_registers": [
+  "registers",
+  "寄存器"
+ ],
+ "limit_shared memory": [
   "shared memory",
   "共享内存"
  ],
- "smem_of": [
-  "{used} of {limit} bytes",
-  "{used} / {limit} 字节"
+ "registers_unknown": [
+  "registers unknown: nvcc counts them",
+  "寄存器未知：需要 nvcc 统计"
  ],
- "code_lines": [
-  "code lines",
-  "代码行数"
+ "cannot_run": [
+  "cannot run here",
+  "无法在此运行"
  ],
- "layouts_changed": [
-  "layouts changed",
-  "改变的布局"
+ "waves": [
+  "{blocks} blocks make {waves} waves",
+  "{blocks} 个线程块共 {waves} 轮"
  ],
- "spills": [
-  "spilled bytes",
-  "溢出字节"
+ "roofline": [
+  "Roofline",
+  "屋顶线"
  ],
- "verdict": [
-  "verdict",
-  "结论"
+ "roofline_hint": [
+  "how fast the work can be on this GPU",
+  "这项计算在此 GPU 上的速度上限"
  ],
- "fits": [
-  "fits",
-  "可行"
+ "intensity": [
+  "FLOP per byte",
+  "FLOP/字节"
  ],
- "refused": [
-  "refused",
-  "被拒绝"
+ "rate": [
+  "FLOP per second",
+  "FLOP/秒"
+ ],
+ "point_asked": [
+  "predicted, all accesses from memory",
+  "预测：全部访问来自显存"
+ ],
+ "point_least": [
+  "predicted, each tensor moved once",
+  "预测：每个张量只搬一次"
+ ],
+ "point_measured": [
+  "measured",
+  "实测"
+ ],
+ "bound_memory": [
+  "bound by memory",
+  "受限于显存带宽"
+ ],
+ "bound_compute": [
+  "bound by arithmetic",
+  "受限于算力"
+ ],
+ "tensor_cores": [
+  "{percent}% of the arithmetic is on tensor cores",
+  "{percent}% 的运算在张量核心上"
+ ],
+ "time_least": [
+  "at least {time}",
+  "至少 {time}"
+ ],
+ "time_measured": [
+  "{time}, {percent}% of the bound",
+  "{time}，达到上限的 {percent}%"
+ ],
+ "no_roofline": [
+  "how much it computes and moves depends on data or on sizes that are not given",
+  "计算量与数据量取决于数据或未给出的大小"
+ ],
+ "no_dtype": [
+  "{gpu} has no arithmetic in {dtype}",
+  "{gpu} 没有 {dtype} 运算"
+ ],
+ "runs_title": [
+  "Will it run?",
+  "能运行吗？"
+ ],
+ "runs_hint": [
+  "and the smallest change that fits",
+  "以及最小的改动"
+ ],
+ "runs": [
+  "runs",
+  "能运行"
+ ],
+ "runs_not": [
+  "does not run",
+  "不能运行"
+ ],
+ "change": [
+  "change",
+  "改动"
+ ],
+ "tried": [
+  "tried",
+  "已验证"
+ ],
+ "kernel": [
+  "kernel",
+  "内核"
+ ],
+ "gpu": [
+  "GPU",
+  "GPU"
+ ],
+ "source_of": [
+  "source: {source}",
+  "来源：{source}"
+ ],
+ "lowered_for": [
+  "lowered for {target}",
+  "为 {target} 编译"
+ ],
+ "resources_hint": [
+  "Choose a GPU above or in the table; arrow keys walk, Enter chooses.",
+  "在上方或表格中选择 GPU；方向键移动，回车选择。"
  ],
  "trace_of": [
   "{kernel}, block ({block})",
@@ -675,10 +1072,6 @@ export const WORDS = {
  "steps": [
   "{count} steps",
   "{count} 步"
- ],
- "step": [
-  "step",
-  "步"
  ],
  "step_of": [
   "step {at} of {last}",
@@ -943,10 +1336,6 @@ export const WORDS = {
  "loops": [
   "loops",
   "循环"
- ],
- "statement": [
-  "statement",
-  "语句"
  ],
  "wrote": [
   "wrote",
