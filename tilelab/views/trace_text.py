@@ -93,8 +93,8 @@ def prints_text(records: Sequence[PrintRecord], *, limit: int = 20) -> str:
 def short_value(value: Any) -> str:
     """Return a number, or the shape and the first elements of an array."""
     array = np.asanyarray(value)
-    if array.ndim == 0:
-        return _cell(array[()])
+    if array.size == 1:
+        return _cell(array.reshape(-1)[0])
     return f"{list(array.shape)} {' '.join(_cell(v) for v in array.reshape(-1)[:4])}" + (" …" if array.size > 4 else "")
 
 

@@ -20,6 +20,7 @@ WINDOWED = 1 << 14
 #: No value is shown larger than this many elements: the rest is cut off.
 MOST = 1 << 16
 _DEPTH = 16  # changes built on changes
+_CHEAP = 512  # bytes of a value that is kept before larger ones
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,19 +177,20 @@ def _some_cost(old: Any, value: Any) -> int:
 
 
 def _choose(frames: list[_Frame], limit: int, keep: set[int]) -> None:
-    """Mark the frames that fit: those that matter, then ever finer halvings of the time between them."""
+    """Mark the frames that fit: those that matter, cheap ones in half of the room, the rest; each at ever finer halvings of time."""
     by_name: dict[str, list[_Frame]] = {}
     for frame in frames:
         by_name.setdefault(frame.name, []).append(frame)
     ordered = []
     for line in by_name.values():
         for k, frame in enumerate(line):
-            level = 0 if frame.first else 1 if frame.step in keep else 2 + 40 - (k & -k).bit_length()
-            ordered.append((level, frame.step, frame))
+            rank = 0 if frame.first else 1 if frame.step in keep else 2 if frame.cost <= _CHEAP else 3
+            ordered.append((rank, 40 - (k & -k).bit_length(), frame.step, frame))
     paid: set[bytes] = set()
-    for level, _, frame in sorted(ordered, key=lambda item: item[:2]):
+    reserve = limit // 2
+    for rank, _, _, frame in sorted(ordered, key=lambda item: item[:3]):
         cost = 24 + (0 if frame.key in paid else frame.cost)
-        if limit < cost and level:
+        if rank and limit - (reserve if rank == 2 else 0) < cost:
             continue
         limit -= cost
         frame.kept = True

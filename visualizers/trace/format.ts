@@ -18,7 +18,7 @@ export function long(value: number): string {
 
 /** A number, or the shape and the first elements of an array. */
 export function valueText(v: Nd): string {
-  if (!v.shape.length) return v.empty?.[0] ? "·" : long(v.data[0]!);
+  if (v.data.length === 1) return v.empty?.[0] ? "·" : long(v.data[0]!);
   const head = Array.from(v.data.slice(0, 4) as ArrayLike<number>, (x, k) => (v.empty?.[k] ? "·" : short(x)));
   return `[${v.shape.join(", ")}] ${head.join(" ")}${v.data.length > 4 ? " …" : ""}`;
 }

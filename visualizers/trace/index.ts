@@ -144,7 +144,14 @@ class TraceView {
       h("span", { class: "tl-group" }, button("r", "do_reverse"), button("b", "do_back"), button("s", "do_step"), button("n", "do_over"), button("o", "do_out"),
         button("c", "do_continue"), play),
       h("label", {}, h("span", {}, this.t("step")), this.stepInput, h("span", {}, `/ ${this.m.count - 1}`)),
-      ask("do_break", "break_hint", "k"), ask("do_watch", "watch_hint", "w"));
+      ask("do_break", "break_hint", "k"), ask("do_watch", "watch_hint", "w"), this.zooms());
+  }
+
+  private zooms(): HTMLElement | null {
+    if (this.m.count < 100) return null;
+    const zoom = (sign: string, key: string, factor: number): HTMLElement =>
+      h("button", { type: "button", "aria-label": `${this.t("timeline")}: ${this.t(key)}`, title: `${this.t("timeline")}: ${this.t(key)}`, onclick: () => this.timeline.zoom(factor) }, sign);
+    return h("span", { class: "tl-group tl-end" }, zoom("+", "zoom_in", 0.5), zoom("−", "zoom_out", 2), zoom(this.t("fit"), "fit", 0));
   }
 
   private speak(): void {

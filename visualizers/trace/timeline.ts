@@ -6,7 +6,7 @@ import { oncePerFrame } from "@tilelab/shared/view";
 import { word, type Lang } from "@tilelab/shared/words";
 import type { TraceModel } from "./model.ts";
 
-const LEFT = 118, LANE = 15, TOP = 20, MARKS = 18, MOST_LANES = 6, DETAIL = 120;
+const LEFT = 118, RIGHT = 6, LANE = 15, TOP = 20, MARKS = 18, MOST_LANES = 6, DETAIL = 120;
 
 export interface TimelineState {
   at: number;
@@ -83,7 +83,7 @@ export class Timeline {
   }
 
   private get unit(): number {
-    return (this.width - LEFT - 2) / this.shown;
+    return (this.width - LEFT - RIGHT) / this.shown;
   }
 
   private x(step: number): number {
@@ -127,7 +127,7 @@ export class Timeline {
       const y = TOP + lane * LANE;
       label(m.data.roles[role] || word("whole_block", this.lang), y + LANE / 2);
       c.fillStyle = panel;
-      c.fillRect(LEFT, y + 1, this.width - LEFT - 2, LANE - 3);
+      c.fillRect(LEFT, y + 1, this.width - LEFT - RIGHT, LANE - 3);
       let drawn = -1;
       for (let k = this.first; k < last; k++) {
         if (m.role[k] !== role) continue;
@@ -227,7 +227,7 @@ export class Timeline {
 
   /** Which part of all steps is shown. */
   private overview(c: CanvasRenderingContext2D, y: number): void {
-    const wide = this.width - LEFT - 2, scale = wide / this.m.count;
+    const wide = this.width - LEFT - RIGHT, scale = wide / this.m.count;
     c.fillStyle = this.token("panel");
     c.fillRect(LEFT, y, wide, 6);
     c.fillStyle = this.token("ran");

@@ -107,7 +107,7 @@ export class Values {
     if (shown?.changed && shown.value.shape.length) line.push(shown.changed.size ? t("changed", { count: shown.changed.size }) : t("unchanged"));
     if (b.extent.length) line.push(t("window", { window: `[${b.extent.map((n, k) => `${b.origin[k]!}:${b.origin[k]! + n}`).join(", ")}]` }));
     const rows: (HTMLElement | null)[] = [h("div", { class: "tl-facts" }, ...facts), h("div", { class: shown?.late ? "tl-warn" : "tl-soft" }, line.join(" · "))];
-    if (shown && shown.value.shape.length) rows.push(this.stats(shown.value));
+    if (shown && shown.value.data.length > 1) rows.push(this.stats(shown.value));
     this.head.replaceChildren(...rows.filter((r): r is HTMLElement => r !== null));
   }
 
@@ -142,7 +142,7 @@ export class Values {
       return;
     }
     const { value } = shown;
-    if (!value.shape.length) {
+    if (value.data.length === 1) {
       this.grid = null;
       this.made = "";
       this.body.replaceChildren(h("div", { class: "tl-scalar" }, value.empty?.[0] ? "·" : long(value.data[0]!)));
@@ -241,7 +241,7 @@ export class Values {
   private tell(): void {
     const shown = this.m.value(this.name, this.step), b = this.m.buffer(this.name);
     const e = this.hovered >= 0 ? this.hovered : this.pinned;
-    if (!shown || !b || e < 0 || e >= shown.value.data.length || !shown.value.shape.length) {
+    if (!shown || !b || e < 0 || e >= shown.value.data.length || shown.value.data.length < 2) {
       this.told.replaceChildren();
       for (const name of Object.keys(this.told.dataset)) delete this.told.dataset[name];
       this.events.point(this.name, null, false);
@@ -272,9 +272,9 @@ export class Values {
   // ------------------------------------------------------------------------------------------------- table
   private fillTable(): void {
     const shown = this.m.value(this.name, this.step), b = this.m.buffer(this.name);
-    this.table.hidden = !shown || !shown.value.shape.length;
+    this.table.hidden = !shown || shown.value.data.length < 2;
     while (this.table.childElementCount > 1) this.table.lastElementChild!.remove();
-    if (!this.open || !shown || !b || !shown.value.shape.length) return;
+    if (!this.open || !shown || !b || shown.value.data.length < 2) return;
     const { value } = shown, slice: Slice = sliceOf(value, this.axes.length ? this.axes : undefined, this.at.length ? this.at : undefined);
     const source = heat(value, slice, b, [...Array<number>(Math.max(0, value.shape.length - b.origin.length)).fill(0), ...b.origin]);
     const [r, c] = this.page, rows = Math.min(slice.rows, r + TABLE_ROWS), columns = Math.min(slice.columns, c + TABLE_COLUMNS);
