@@ -50,10 +50,10 @@ def text(view: View) -> str:
 
 
 def _values(m: Model, shown: Shown) -> str:
-    """The values, or only the box of them that changed."""
+    """The values, or of many only the box that changed."""
     b = m.buffer(shown.name)
     name, array, changed = shown.name, shown.array, shown.changed
-    if changed is not None and array.ndim and array.ndim == len(b["origin"]) and 0 < np.count_nonzero(changed) < changed.size:
+    if changed is not None and array.size > 64 and array.ndim == len(b["origin"]) and 0 < np.count_nonzero(changed) < changed.size:
         where = np.argwhere(changed)
         low, high = where.min(0), where.max(0) + 1
         array = array[tuple(slice(a, z) for a, z in zip(low, high, strict=True))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -155,13 +155,19 @@ def _files(events: Sequence[Any], sources: Mapping[str, str]) -> list[TraceFile]
     for name, lines in ran.items():
         text = sources.get(name, "").splitlines()
         first, last = max(1, min(lines) - _AROUND), max(lines) + _AROUND
-        out.append({"name": name, "first": first, "lines": text[first - 1 : last]})
+        out.append({"name": shown_file(name), "first": first, "lines": text[first - 1 : last]})
     return out
+
+
+def shown_file(name: str) -> str:
+    """Return a file's name as it may leave the machine: relative to the working folder, or without any folder."""
+    path = Path(name)
+    return path.relative_to(Path.cwd()).as_posix() if path.is_absolute() and path.is_relative_to(Path.cwd()) else path.name
 
 
 def _steps(events: Sequence[Any], files: list[TraceFile]) -> dict[str, Any]:
     """The steps as columns, and the lists of names that they refer to."""
-    place = {f["name"]: k for k, f in enumerate(files)}
+    place: dict[str, int] = {}
     texts, roles, threads = _List(), _List(), _List()
     names = _List()
     deepest = max((len(e.loops) for e in events), default=0)
@@ -174,6 +180,8 @@ def _steps(events: Sequence[Any], files: list[TraceFile]) -> dict[str, Any]:
             loc, depth = loc.caller, depth + 1
             caller = loc.line
         own = e.loc
+        if own is not None and own.file not in place:
+            place[own.file] = next(k for k, f in enumerate(files) if f["name"] == shown_file(own.file))
         rows.append((
             place[own.file] if own else -1, own.line if own else 0, max(own.line, own.end_line) if own else 0, caller, depth,
             texts.of(e.text), roles.of(e.role), threads.of(e.threads), names.of(tuple(e.loops)),
@@ -213,7 +221,8 @@ def _prints(trace_: Trace, steps: Mapping[int, int]) -> dict[str, Any]:
 
 
 def _print(p: PrintRecord, value: Any, step: int) -> TracePrint:
-    what = " ".join(dict.fromkeys(t for t in (p.message.strip(), p.name) if t))
+    message = "" if p.message.startswith("buffer<") else p.message.strip()  # what T.print says when it is told nothing
+    what = " ".join(dict.fromkeys(t for t in (message, p.name) if t))
     return {
         "step": step, "file": PurePath(p.loc.file).name if p.loc else "", "line": p.loc.line if p.loc else 0, "block": list(p.block),
         "thread": list(p.thread) if p.thread is not None else None, "loops": {k: int(v) for k, v in p.loops.items()}, "what": what,
@@ -224,7 +233,7 @@ def _print(p: PrintRecord, value: Any, step: int) -> TracePrint:
 def _finding(f: Any, step: int | None) -> TraceFinding:
     return {
         "step": -1 if step is None else step, "code": f.code, "severity": f.severity, "message": f.message, "fix": f.fix,
-        "file": f.file or "", "line": f.line or 0,
+        "file": shown_file(f.file) if f.file else "", "line": f.line or 0,
     }  # fmt: skip
 
 

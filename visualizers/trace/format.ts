@@ -11,7 +11,8 @@ export function short(value: number): string {
 
 /** A number with the digits that a float32 has. */
 export function long(value: number): string {
-  if (!Number.isFinite(value) || Number.isInteger(value)) return short(value);
+  if (!Number.isFinite(value)) return short(value);
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return String(value);
   const text = String(Number(value.toPrecision(7)));
   return text.length > 14 ? value.toExponential(4) : text;
 }
