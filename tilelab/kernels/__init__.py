@@ -12,6 +12,9 @@ from typing import Any
 _HOME = {
     "gemm": "tilelab.kernels.gemm",
     "attention": "tilelab.kernels.attention",
+    "decode": "tilelab.kernels.decode",
+    "fp8_gemm": "tilelab.kernels.fp8_gemm",
+    "grouped_gemm": "tilelab.kernels.grouped_gemm",
     "mla_decode": "tilelab.kernels.mla",
 }
 __all__ = sorted(_HOME)

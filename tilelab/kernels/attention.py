@@ -205,10 +205,92 @@ def hopper(
     return main
 
 
+@tilelang.jit
+def portable(
+    batch: int, heads: int, kv_heads: int, tokens_q: int, tokens_k: int, longest_q: int, longest_k: int, dim: int = 128, dim_v: int = 128,
+    causal: bool = False, window: int = 0, varlen: bool = False, dtype: str = "bfloat16", scale: float = 128**-0.5, bn: int = 64,
+        bm: int = 64,
+    threads: int = 128,
+) -> Any:
+    """The same function for every target with tensor cores, with the same arguments."""
+    s2 = scale * LOG2E
+    none = -T.infinity("float32")
+
+    @T.prim_func
+    def main(
+        Q: T.Tensor((tokens_q, heads, dim), dtype), K: T.Tensor((tokens_k, kv_heads, dim), dtype), V: T.Tensor((tokens_k, kv_heads,
+            dim_v), dtype),
+        cu_q: T.Tensor((batch + 1,), "int32"), cu_k: T.Tensor((batch + 1,), "int32"),
+        O: T.Tensor((tokens_q, heads, dim_v), dtype), LSE: T.Tensor((heads, tokens_q), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(longest_q, bm), heads, batch, threads=threads) as (x, head, b):
+            q, k, v = T.alloc_shared((bm, dim), dtype), T.alloc_shared((bn, dim), dtype), T.alloc_shared((bn, dim_v), dtype)
+            S, P = T.alloc_fragment((bm, bn), "float32"), T.alloc_fragment((bm, bn), dtype)
+            acc = T.alloc_fragment((bm, dim_v), "float32")
+            m, mn, ms, al, rs, l = [T.alloc_fragment((bm,), "float32") for _ in range(6)]
+            row = x * bm
+            q0, k0, lq, lk = [T.alloc_var("int32") for _ in range(4)]
+            if varlen:
+                q0 = cu_q[b]
+                k0 = cu_k[b]
+                lq = cu_q[b + 1] - q0
+                lk = cu_k[b + 1] - k0
+            else:
+                q0 = b * longest_q
+                k0 = b * longest_k
+                lq = longest_q
+                lk = longest_k
+            T.fill(acc, 0)
+            T.fill(m, none)
+            T.fill(l, 0)
+            for r, c in T.Parallel(bm, dim):
+                q[r, c] = T.if_then_else(row + r < lq, Q[T.min(q0 + row + r, tokens_q - 1), head, c], 0)
+            for j in T.serial(T.ceildiv(lk, bn)):
+                if not causal or j * bn < row + bm + lk - lq:
+                    for r, c in T.Parallel(bn, dim):
+                        k[r, c] = T.if_then_else(j * bn + r < lk, K[T.min(k0 + j * bn + r, tokens_k - 1), head // (heads // kv_heads),
+                            c], 0)
+                    for r, c in T.Parallel(bn, dim_v):
+                        v[r, c] = T.if_then_else(j * bn + r < lk, V[T.min(k0 + j * bn + r, tokens_k - 1), head // (heads // kv_heads),
+                            c], 0)
+                    T.gemm(q, k, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
+                    for r, c in T.Parallel(bm, bn):
+                        last = row + r + lk - lq
+                        seen = j * bn + c < lk
+                        if causal:
+                            seen = T.And(seen, j * bn + c <= last)
+                        if window > 0:
+                            seen = T.And(seen, j * bn + c > last - window)
+                        S[r, c] = T.if_then_else(seen, S[r, c], none)
+                    T.copy(m, mn)
+                    T.reduce_max(S, mn, dim=1, clear=False)
+                    for r in T.Parallel(bm):
+                        ms[r] = T.if_then_else(mn[r] == none, 0.0, mn[r] * s2)
+                        al[r] = T.exp2(m[r] * s2 - ms[r])
+                        m[r] = mn[r]
+                    for r, c in T.Parallel(bm, bn):
+                        S[r, c] = T.exp2(S[r, c] * s2 - ms[r])
+                    T.reduce_sum(S, rs, dim=1)
+                    for r in T.Parallel(bm):
+                        l[r] = l[r] * al[r] + rs[r]
+                    for r, c in T.Parallel(bm, dim_v):
+                        acc[r, c] *= al[r]
+                    T.copy(S, P)
+                    T.gemm(P, v, acc, policy=T.GemmWarpPolicy.FullRow)
+            for r in T.Parallel(bm):
+                if row + r < lq:
+                    LSE[head, q0 + row + r] = T.if_then_else(l[r] > 0, m[r] * scale + T.log(l[r]), none)
+            for r, c in T.Parallel(bm, dim_v):
+                if row + r < lq:
+                    O[q0 + row + r, head, c] = T.cast(T.if_then_else(l[r] > 0, acc[r, c] / l[r], 0.0), dtype)
+
+    return main
+
+
 @lru_cache(maxsize=256)
-def build(*problem: Any) -> Any:
-    """The compiled kernel of one problem: the arguments of ``hopper``."""
-    return hopper(*problem)
+def build(fast: bool, *problem: Any) -> Any:
+    """The compiled kernel of one problem, whose arguments are those of ``hopper``; its last one, the tile, is for that alone."""
+    return hopper(*problem) if fast else portable(*problem[:-1])
 
 
 def attention(
@@ -248,7 +330,6 @@ def attention(
     for name, value in (("D", dim), ("Dv", dim_v)):
         checks.require(value % 64 == 0 and value <= 256, f"{name} must be a multiple of 64 up to 256, but it is {value}")
     checks.require(window == 0 or causal, "window needs causal=True")
-    checks.require(checks.hopper(q), "attention needs a GPU of compute capability 9.0")
     if varlen:
         checks.require(
             cu_k is not None and longest_q is not None and longest_k is not None, "packed sequences need cu_q, cu_k, "
@@ -265,7 +346,8 @@ def attention(
     if flat[0].shape[0] == 0:
         return out, lse
     kernel = build(
-        batch, heads, kv_heads, flat[0].shape[0], flat[1].shape[0], longest_q, longest_k, dim, dim_v, causal, window, varlen, dtype,
+        checks.hopper(q), batch, heads, kv_heads, flat[0].shape[0], flat[1].shape[0], longest_q, longest_k, dim, dim_v, causal, window,
+            varlen, dtype,
         dim**-0.5 if scale is None else scale, tile(dim, dim_v, causal),
     )  # fmt: skip
     kernel(*flat, cu_q, cu_k, out.view(-1, heads, dim_v), lse)

@@ -137,6 +137,63 @@ def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: s
 
 
 @tilelang.jit
+def portable(heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloat16", scale: float = 128**-0.5, bh: int = 16,
+    bn: int = 64) -> Any:
+    """The same function for every target with tensor cores and any page size, without a split: ``(Q, K, V, table, lengths, O, LSE)``."""
+    batch, pages, width = T.dynamic("batch, pages, width")
+    s2, per = scale * LOG2E, heads // kv_heads
+
+    @T.prim_func
+    def main(
+        Q: T.Tensor((batch, heads, dim), dtype), K: T.Tensor((pages, page, kv_heads, dim), dtype), V: T.Tensor((pages, page, kv_heads,
+            dim), dtype),
+        table: T.Tensor((batch, width), "int32"), lengths: T.Tensor((batch,), "int32"), O: T.Tensor((1, batch, heads, dim), dtype),
+        LSE: T.Tensor((1, batch, heads), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(per, bh), kv_heads, batch, threads=128) as (hx, head, b):
+            q, k, v = T.alloc_shared((bh, dim), dtype), T.alloc_shared((bn, dim), dtype), T.alloc_shared((bn, dim), dtype)
+            S, P, acc = T.alloc_fragment((bh, bn), "float32"), T.alloc_shared((bh, bn), dtype), T.alloc_fragment((bh, dim), "float32")
+            m, mn, al, rs, l = [T.alloc_fragment((bh,), "float32") for _ in range(5)]
+            n = T.alloc_var("int32")
+            n = lengths[b]
+            T.fill(acc, 0)
+            T.fill(m, LOW)
+            T.fill(l, 0)
+            for r, c in T.Parallel(bh, dim):
+                q[r, c] = T.if_then_else(hx * bh + r < per, Q[b, T.min(head * per + hx * bh + r, heads - 1), c], 0)
+            for j in T.serial(T.ceildiv(n, bn)):
+                for r, c in T.Parallel(bn, dim):
+                    token = T.min(j * bn + r, n - 1)
+                    k[r, c] = T.if_then_else(j * bn + r < n, K[table[b, token // page], token % page, head, c], 0)
+                    v[r, c] = T.if_then_else(j * bn + r < n, V[table[b, token // page], token % page, head, c], 0)
+                T.gemm(q, k, S, transpose_B=True, clear_accum=True)
+                for h, c in T.Parallel(bh, bn):
+                    S[h, c] = T.if_then_else(j * bn + c < n, S[h, c] * s2, LOW)
+                T.copy(m, mn)
+                T.reduce_max(S, mn, dim=1, clear=False)
+                for h in T.Parallel(bh):
+                    al[h] = T.exp2(m[h] - mn[h])
+                    m[h] = mn[h]
+                for h, c in T.Parallel(bh, bn):
+                    S[h, c] = T.exp2(S[h, c] - m[h])
+                T.reduce_sum(S, rs, dim=1)
+                for h in T.Parallel(bh):
+                    l[h] = l[h] * al[h] + rs[h]
+                for h, c in T.Parallel(bh, dim):
+                    acc[h, c] *= al[h]
+                T.copy(S, P)
+                T.gemm(P, v, acc)
+            for h, c in T.Parallel(bh, dim):
+                if hx * bh + h < per:
+                    O[0, b, head * per + hx * bh + h, c] = T.cast(T.if_then_else(l[h] > 0, acc[h, c] / l[h], 0.0), dtype)
+            for h in T.Parallel(bh):
+                if hx * bh + h < per:
+                    LSE[0, b, head * per + hx * bh + h] = T.if_then_else(l[h] > 0, m[h] / LOG2E + T.log(l[h]), -T.infinity("float32"))
+
+    return main
+
+
+@tilelang.jit
 def combine(heads: int, dim: int, splits: int, dtype: str = "bfloat16") -> Any:
     """Joins the parts of split keys by their LSE: ``(parts [splits, B, H, D] float32, part_lse, out, lse)``."""
     batch = T.dynamic("batch")
@@ -167,8 +224,10 @@ def combine(heads: int, dim: int, splits: int, dtype: str = "bfloat16") -> Any:
 
 
 @lru_cache(maxsize=256)
-def build(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str, scale: float) -> Any:
+def build(fast: bool, heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str, scale: float) -> Any:
     """The compiled kernels of one problem: the part over the keys, and the join if they are split (else None)."""
+    if not fast:
+        return portable(heads, kv_heads, dim, page, dtype, scale), None
     over = hopper(heads, kv_heads, dim, page, splits, dtype, scale, stages=3 if dim <= 128 else 2)
     return over, combine(heads, dim, splits, dtype) if splits > 1 else None
 
@@ -189,7 +248,7 @@ def decode(
 
     Args:
         q: [B, H, D] bfloat16 or float16.
-        k_cache, v_cache: [pages, page, Hk, D], of q's dtype; page is a multiple of 64, or 8, 16 or 32.
+        k_cache, v_cache: [pages, page, Hk, D], of q's dtype; the fast kernel takes pages of 8, 16, 32 or a multiple of 64 tokens.
         table: [B, max_pages] int32, the pages of each sequence in order.
         lengths: [B] int32.
         scale: of the scores; ``D ** -0.5`` if None.
@@ -217,11 +276,10 @@ def decode(
     checks.require(heads % kv_heads == 0 and heads // kv_heads <= R, f"H / Hk must be whole and at most {R}, "
         f"but H is {heads} and Hk {kv_heads}")
     checks.require(dim in (64, 128, 256), f"D must be 64, 128 or 256, but it is {dim}")
-    checks.require(page % BN == 0 or page in (8, 16, 32), f"a page must hold 8, 16, 32 or a multiple of {BN} tokens, but it holds {page}")
     checks.require(table.shape[0] == batch and lengths.shape[0] == batch, f"table and lengths must have q's batch {batch}")
-    checks.require(checks.hopper(q), "decode needs a GPU of compute capability 9.0")
-    parts = choose_splits(batch, kv_heads, table.shape[1] * page, checks.sm_count(q)) if splits is None else splits
-    over, join = build(heads, kv_heads, dim, page, parts, dtype, dim**-0.5 if scale is None else scale)
+    fast = checks.hopper(q) and (page % BN == 0 or page in (8, 16, 32))
+    parts = splits or (choose_splits(batch, kv_heads, table.shape[1] * page, checks.sm_count(q)) if fast else 1)
+    over, join = build(fast, heads, kv_heads, dim, page, parts, dtype, dim**-0.5 if scale is None else scale)
     out = torch.empty_like(q)
     lse = torch.empty((batch, heads), dtype=torch.float32, device=q.device)
     if join is None:

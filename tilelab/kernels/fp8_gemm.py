@@ -156,9 +156,41 @@ def hopper(
     return main
 
 
+@tilelang.jit
+def portable(M: int, N: int, K: int, blocks: bool = True, out_dtype: str = "bfloat16", bm: int = 64, bn: int = 64, stages: int = 2) -> Any:
+    """The same function for every target with FP8 tensor cores (sm_89 and up), with the same arguments."""
+    steps = T.ceildiv(K, BLOCK)
+    a_scales = (steps, M) if blocks else (1, 1)
+    b_scales = (T.ceildiv(N, BLOCK), steps) if blocks else (1, 1)
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), FP8), B: T.Tensor((N, K), FP8), SA: T.Tensor(a_scales, "float32"), SB: T.Tensor(b_scales, "float32"),
+        C: T.Tensor((M, N), out_dtype),
+    ):
+        with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=128) as (bx, by):
+            a, b = T.alloc_shared((bm, BLOCK), FP8), T.alloc_shared((bn, BLOCK), FP8)
+            part, acc = T.alloc_fragment((bm, bn), "float32"), T.alloc_fragment((bm, bn), "float32")
+            T.clear(acc)
+            for k in T.Pipelined(steps, num_stages=stages):
+                T.copy(A[by * bm, k * BLOCK], a)
+                T.copy(B[bx * bn, k * BLOCK], b)
+                T.gemm(a, b, part, transpose_B=True, clear_accum=True)
+                for r, c in T.Parallel(bm, bn):
+                    if blocks:
+                        acc[r, c] += part[r, c] * (SA[k, T.min(by * bm + r, M - 1)] * SB[bx * bn // BLOCK, k])
+                    else:
+                        acc[r, c] += part[r, c] * (SA[0, 0] * SB[0, 0])
+            T.copy(acc, C[by * bm, bx * bn])
+
+    return main
+
+
 @lru_cache(maxsize=256)
-def build(M: int, N: int, K: int, blocks: bool, out_dtype: str, sms: int) -> Any:
-    """The compiled kernel of one problem: wide tiles where there are enough of them."""
+def build(fast: bool, M: int, N: int, K: int, blocks: bool, out_dtype: str, sms: int) -> Any:
+    """The compiled kernel of one problem."""
+    if not fast:
+        return portable(M, N, K, blocks, out_dtype)
     if not blocks:
         return hopper(M, N, K, False, out_dtype, sms, bn=256, stages=4)
     return hopper(M, N, K, True, out_dtype, sms, bn=128, stages=4)
@@ -199,9 +231,9 @@ def fp8_gemm(
         checks.require(tuple(scale_a.shape) == (steps, M), f"scale_a must have shape {(steps, M)}, but it has {tuple(scale_a.shape)}")
         checks.require(tuple(scale_b.shape) == (squares, steps), f"scale_b must have shape {(squares, steps)}, not {tuple(scale_b.shape)}")
         checks.require(M % 4 == 0, f"with block scales M must be a multiple of 4, but it is {M}")
-    checks.require(checks.hopper(a), "fp8_gemm needs a GPU of compute capability 9.0")
     out = torch.empty((M, N), dtype=getattr(torch, out_dtype), device=a.device)
-    kernel = build(M, N, K, blocks, out_dtype, checks.sm_count(a))
+    fast = checks.hopper(a)
+    kernel = build(fast, M, N, K, blocks, out_dtype, checks.sm_count(a) if fast else 0)
     kernel(a, b, scale_a if blocks else scale_a.view(1, 1), scale_b if blocks else scale_b.view(1, 1), out)
     return out
 

@@ -259,6 +259,65 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
 
 
 @tilelang.jit
+def portable(heads: int, page: int = 64, dtype: str = "bfloat16", scale: float = 576**-0.5, bh: int = 32, bn: int = 32,
+    threads: int = 128) -> Any:
+    """The same function for every target with tensor cores and any page size, without a split: ``(Q, KV, table, lengths, O, LSE)``."""
+    batch, tokens, width = T.dynamic("batch, tokens, width")
+    s2 = scale * LOG2E
+
+    @T.prim_func
+    def main(
+        Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((tokens, D + E), dtype), table: T.Tensor((batch, width), "int32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((1, batch, heads, D), dtype), LSE: T.Tensor((1, batch, heads), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(heads, bh), batch, threads=threads) as (hx, b):
+            ql, qe = T.alloc_shared((bh, D), dtype), T.alloc_shared((bh, E), dtype)
+            kl, ke = T.alloc_shared((bn, D), dtype), T.alloc_shared((bn, E), dtype)
+            S, P, acc = T.alloc_fragment((bh, bn), "float32"), T.alloc_shared((bh, bn), dtype), T.alloc_fragment((bh, D), "float32")
+            m, mn, al, rs, l = [T.alloc_fragment((bh,), "float32") for _ in range(5)]
+            n = T.alloc_var("int32")
+            n = lengths[b]
+            T.fill(acc, 0)
+            T.fill(m, LOW)
+            T.fill(l, 0)
+            T.copy(Q[b, hx * bh : (hx + 1) * bh, 0:D], ql)
+            T.copy(Q[b, hx * bh : (hx + 1) * bh, D : D + E], qe)
+            for j in T.serial(T.ceildiv(n, bn)):
+                for r, c in T.Parallel(bn, D):
+                    token = T.min(j * bn + r, n - 1)
+                    kl[r, c] = T.if_then_else(j * bn + r < n, KV[table[b, token // page] * page + token % page, c], 0)
+                for r, c in T.Parallel(bn, E):
+                    token = T.min(j * bn + r, n - 1)
+                    ke[r, c] = T.if_then_else(j * bn + r < n, KV[table[b, token // page] * page + token % page, D + c], 0)
+                T.gemm(ql, kl, S, transpose_B=True, clear_accum=True)
+                T.gemm(qe, ke, S, transpose_B=True)
+                for h, c in T.Parallel(bh, bn):
+                    S[h, c] = T.if_then_else(j * bn + c < n, S[h, c] * s2, LOW)
+                T.copy(m, mn)
+                T.reduce_max(S, mn, dim=1, clear=False)
+                for h in T.Parallel(bh):
+                    al[h] = T.exp2(m[h] - mn[h])
+                    m[h] = mn[h]
+                for h, c in T.Parallel(bh, bn):
+                    S[h, c] = T.exp2(S[h, c] - m[h])
+                T.reduce_sum(S, rs, dim=1)
+                for h in T.Parallel(bh):
+                    l[h] = l[h] * al[h] + rs[h]
+                for h, c in T.Parallel(bh, D):
+                    acc[h, c] *= al[h]
+                T.copy(S, P)
+                T.gemm(P, kl, acc)
+            for h, c in T.Parallel(bh, D):
+                if hx * bh + h < heads:
+                    O[0, b, hx * bh + h, c] = T.cast(T.if_then_else(l[h] > 0, acc[h, c] / l[h], 0.0), dtype)
+            for h in T.Parallel(bh):
+                if hx * bh + h < heads:
+                    LSE[0, b, hx * bh + h] = T.if_then_else(l[h] > 0, m[h] / LOG2E + T.log(l[h]), -T.infinity("float32"))
+
+    return main
+
+
+@tilelang.jit
 def combine(heads: int, splits: int, dtype: str = "bfloat16") -> Any:
     """Joins the parts of split keys by their LSE: ``(parts [splits, B, H, 512] float32, part_lse, out, lse)``."""
     batch = T.dynamic("batch")
@@ -290,8 +349,10 @@ def combine(heads: int, splits: int, dtype: str = "bfloat16") -> Any:
 
 
 @lru_cache(maxsize=256)
-def build(heads: int, page: int, splits: int, dtype: str, scale: float) -> Any:
+def build(fast: bool, heads: int, page: int, splits: int, dtype: str, scale: float) -> Any:
     """The compiled kernels of one problem: the part over the keys, and the join if they are split (else None)."""
+    if not fast:
+        return portable(heads, page, dtype, scale), None
     return hopper(heads, page, splits, dtype, scale), combine(heads, splits, dtype) if splits > 1 else None
 
 
@@ -309,7 +370,7 @@ def mla_decode(
 
     Args:
         q: [B, H, 576], absorbed: 512 latent columns, then 64 rotary ones; bfloat16 or float16.
-        cache: [pages, page, 576], of q's dtype; page is a multiple of 64, or 8, 16 or 32.
+        cache: [pages, page, 576], of q's dtype; the fast kernel takes pages of 8, 16, 32 or a multiple of 64 tokens.
         table: [B, max_pages] int32, the pages of each sequence in order.
         lengths: [B] int32, at most ``max_pages · page``.
         scale: of the scores; ``576 ** -0.5`` if None (DeepSeek's own is of the head before absorption: pass it).
@@ -330,11 +391,10 @@ def mla_decode(
     batch, heads, width = q.shape
     _, page, width_c = cache.shape
     checks.require(width == D + E and width_c == D + E, f"q and cache must have {D + E} columns, but they have {width} and {width_c}")
-    checks.require(page % BN == 0 or page in (8, 16, 32), f"a page must hold 8, 16, 32 or a multiple of {BN} tokens, but it holds {page}")
     checks.require(table.shape[0] == batch and lengths.shape[0] == batch, f"table and lengths must have q's batch {batch}")
-    checks.require(checks.hopper(q), "mla_decode needs a GPU of compute capability 9.0")
-    parts = choose_splits(batch, heads, table.shape[1] * page, checks.sm_count(q)) if splits is None else splits
-    over, join = build(heads, page, parts, dtype, 576**-0.5 if scale is None else scale)
+    fast = checks.hopper(q) and (page % BN == 0 or page in (8, 16, 32))
+    parts = splits or (choose_splits(batch, heads, table.shape[1] * page, checks.sm_count(q)) if fast else 1)
+    over, join = build(fast, heads, page, parts, dtype, 576**-0.5 if scale is None else scale)
     import torch
 
     out = q.new_empty((batch, heads, D))
