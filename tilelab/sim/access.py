@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import checks
+from tilelab.sim import checks, numbers
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import Ex, Frame, Value, aff_range, aff_values, both, expand, scalar_of, value_of
 from tilelab.sim.memory import Buf
+from tilelab.sim.numbers import INT32
+from tilelab.sim.taint import is_local
 
 Box = tuple[list[int], list[tuple[int, int, int]]]
 
@@ -23,6 +25,7 @@ class Access:
     """A read or write of ``buffer`` at ``indices`` in one place of the program."""
 
     __slots__ = (
+        "agrees",
         "atomic",
         "axes",
         "buffer",
@@ -46,7 +49,10 @@ class Access:
         self.stored = stored  # whether the program may write the buffer at all
         self.dims = tuple((i.aff, i) for i in indices)
         used = {a for i in indices for a in i.axes}
-        self.axes = frozenset(used | set(range(lanes)))
+        threads = ctx.grid.thread_axes
+        # per-thread storage in code that the threads run together: they must agree
+        self.agrees = bool(threads) and not ctx.each and lanes >= ctx.grid.rank and is_local(buffer)
+        self.axes = frozenset(used | set(range(lanes))) - (set(threads) if self.agrees else set())
         self.free = tuple(a for a in range(lanes, ctx.rank) if a not in used)
         self.atomic = False  # done by one indivisible operation
         self.watched = False  # a parallel space must see it to find races
@@ -136,8 +142,10 @@ class Access:
             if buf.init is not True and buf.track:
                 self.check_init(fr, buf, box)
         if box is None:
-            return self.gather(fr, buf)
+            return self.ctx.agreed(fr, self.gather(fr, buf), self.buffer.name) if self.agrees else self.gather(fr, buf)
         out = self.of(fr, box, buf)
+        if self.agrees:
+            return self.ctx.agreed(fr, out, self.buffer.name)
         return out if self.rank else out[()]
 
     def check_init(self, fr: Frame, buf: Buf, box: Box | None) -> None:
@@ -152,6 +160,8 @@ class Access:
             if valid is not None:
                 bad = bad & valid
         bad = both(bad, fr.mask)
+        if self.agrees and fr.outer is not None:
+            bad = bad & fr.outer.reshape(fr.outer.shape + (1,) * (self.rank - fr.outer.ndim))
         if bad.any():
             checks.uninitialised(self, fr, buf, bad)
 
@@ -173,6 +183,8 @@ class Access:
                 lo, hi = aff_range(aff, fr)
                 x = aff_values(aff, fr, rank)
                 inside = lo >= 0 and hi < n
+                if (hi > INT32 or lo < -INT32 - 1) and ex.dtype == "int32":
+                    x = self.wrapped(fr, x, lo, hi)
             else:
                 x = ex.fn(fr)
                 inside = False
@@ -185,6 +197,12 @@ class Access:
         if valid is not None and not isinstance(valid, np.ndarray):
             valid = np.full((1,) * rank, bool(valid))
         return tuple(index), valid
+
+    def wrapped(self, fr: Frame, x: Value, lo: int, hi: int) -> Value:
+        """An int32 index that leaves int32, as the device has it (TL106)."""
+        wide = hi if hi > INT32 else lo
+        numbers.wraps(fr, self.ctx, wide, (wide + INT32 + 1) % (1 << 32) - INT32 - 1)
+        return (x + (INT32 + 1)) % (1 << 32) - (INT32 + 1)
 
     def gather(self, fr: Frame, buf: Buf) -> Value:
         """Read element by element; lanes outside read the safe value (0)."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tilelab import ir
-from tilelab.sim.lanes import Ex, Frame
+from tilelab.sim.lanes import Ex, Frame, Unsupported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,36 @@ class Context:
             if a == axis:
                 return extent
         return None
+
+    def agreed(self, fr: Frame, value: Any, name: str) -> Any:
+        """The one value that the active threads hold, in code that they run together.
+
+        Raises:
+            Unsupported: They hold different values.
+        """
+        axes = self.grid.thread_axes
+        if not isinstance(value, np.ndarray) or all(value.shape[a] == 1 for a in axes):
+            return value
+        on: Any = None
+        if fr.outer is not None:
+            on = fr.outer.any(axis=tuple(a for a in range(fr.outer.ndim) if a not in axes))
+            on = np.broadcast_to(on, [fr.size[a] for a in axes])
+        first: Any = np.unravel_index(int(np.argmax(on)), on.shape) if on is not None else (0,) * len(axes)
+        pick = [slice(None)] * value.ndim
+        for a, i in zip(axes, first, strict=True):
+            pick[a] = slice(int(i), int(i) + 1) if value.shape[a] > 1 else slice(None)
+        out = value[tuple(pick)]
+        if fr.run.checks:
+            same = (value == out) | ((value != value) & (out != out))
+            if on is not None:
+                shape = [1] * value.ndim
+                for a, n in zip(axes, on.shape, strict=True):
+                    shape[a] = n
+                same = same | ~on.reshape(shape)
+            if not same.all():
+                what = f"{name}, on whose value the threads disagree, in T.Parallel or a tile operation"
+                raise Unsupported(what, self.loc, "use the thread's own value outside of it")
+        return out
 
     def loop(self, name: str, slot: int) -> Context:
         """Within one more serial loop."""

@@ -103,7 +103,7 @@ HINTS = (
     "tl.warpgroup_fence_operand", "tl.pdl_sync", "tl.pdl_trigger", "tl.ptx_fence_barrier_init", "tirx.ptx_commit_group",
     "tl.ptx_commit_group",
     "tl.tcgen05_before_thread_sync", "tl.tcgen05_after_thread_sync", "tl.deallocate_tmem", "tirx.assume", "tl.assume",
-    "tirx.ptx_fence_barrier_init", "tl.cluster_arrive_relaxed", "tl.cluster_arrive", "tl.cluster_wait", "tl.cluster_sync",
+    "tirx.ptx_fence_barrier_init",
 )  # fmt: skip
 EFFECTS = {
     **dict.fromkeys(HINTS, hint), "tl.loop_break": leaver("live"), "tirx.break_loop": leaver("live"),

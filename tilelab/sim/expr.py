@@ -75,6 +75,12 @@ class ExprCompiler:
         if e not in self.scope:
             raise Unsupported(f"the variable {e.name}, which has no value here", ctx.loc)
         ex, rank = self.scope[e]
+        if not ctx.each and ex.aff is None and ex.axes & set(ctx.grid.thread_axes):
+            inner, name = ex.fn, e.name
+            ex = replace(ex, fn=lambda fr: ctx.agreed(fr, inner(fr), name), axes=ex.axes - set(ctx.grid.thread_axes), source=None)
+            if not ex.axes:
+                held = ex.fn
+                return replace(ex, fn=lambda fr: arith.as_scalar(e.dtype, np.asarray(held(fr)).reshape(-1)[0]))
         if not ex.axes or rank == ctx.rank:
             return ex
         want = ctx.rank

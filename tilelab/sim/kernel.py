@@ -57,6 +57,7 @@ class Compiler(vectors.VectorCompiler):
         self.launches = 0
         self.block_uniform = True  # where something waits, control flow is the same in all blocks
         self.budgets: dict[str, tuple[Finding, ...]] = {}  # target → what does not fit it
+        self.cluster: tuple[int, ...] = (1, 1, 1)  # blocks of a cluster in the launch being compiled
         self.uneven: set[int] = set()  # block axes on which the length of a loop depends
         self.between_blocks = False  # blocks wait for each other
         self.rng: tuple[int, int] | None = None  # slot of the random states, and the rank where they were made
@@ -237,6 +238,9 @@ class Compiler(vectors.VectorCompiler):
         self._axis_vars(s.block_vars, grid.block_axis, inner)
         self._axis_vars(s.thread_vars, grid.thread_axis, inner)
         self.block_uniform, self.between_blocks, self.uneven = True, False, set()
+        given: Any = s.attrs.get("cluster_dims") or ()
+        dims = (*(int(n) for n in given), 1, 1, 1)[:3]
+        self.cluster = dims if int(np.prod(dims)) > 1 else (1, 1, 1)
         outer_edges, outer_live = self.edges, self.live
         self.edges, self.live = [], []
         try:
@@ -249,6 +253,8 @@ class Compiler(vectors.VectorCompiler):
         shared = tuple(slot for data, slot in self.buffers.items() if data in stored and self.specs[slot].scope == "global")
         launch = Launch(self, s, grid, tuple(grid_ex), op, edges, live, shared)
         launch.single = op.gen is not None and (self.between_blocks or not self.block_uniform)
+        launch.cluster = self.cluster
+        launch.single |= launch.cluster != (1, 1, 1)
         launch.between, launch.uneven = self.between_blocks, self.uneven
         self.taint = None
         return Op(launch.run)
@@ -275,6 +281,10 @@ class Compiler(vectors.VectorCompiler):
         found = waste.repeated(s, ctx, self.taint)
         if found is not None:
             self.static.append(found)
+
+    def gather(self, ctx: Context) -> list[Op]:
+        """The blocks of a cluster wait here for each other's buffers to be there."""
+        return [sync.start()] if self.cluster != (1, 1, 1) and not ctx.host else []
 
     def waits(self, body: ir.Body) -> bool:
         """Whether anything in ``body`` may wait."""
@@ -357,6 +367,7 @@ class Launch:
         self.comp, self.s, self.grid, self.extents, self.op = comp, s, grid, extents, op
         self.edges, self.live, self.shared = edges, live, shared
         self.single = False  # one block at a time in a chunk
+        self.cluster: tuple[int, ...] = (1, 1, 1)  # blocks of a cluster, x first: they run at the same time
         self.uneven: set[int] = set()
         self.between = False  # all chunks at the same time
 
@@ -369,9 +380,13 @@ class Launch:
             return
         run.begin_launch(self, host, shape)
         gen = self.op.gen
-        if gen is not None and self.between:
+        if gen is not None and (self.between or self.cluster != (1, 1, 1)):
             frames = [self.frame(host, chunk) for chunk in self.chunks(host, shape)]
-            sync.drive([gen(fr) for fr in frames])
+            groups = [frames] if self.between else list(sync.clusters(frames, self.grid, self.cluster))
+            if self.between:
+                list(sync.clusters(frames, self.grid, self.cluster))
+            for group in groups:
+                sync.drive([gen(fr) for fr in group])
         else:
             for chunk in self.chunks(host, shape):
                 fr = self.frame(host, chunk)

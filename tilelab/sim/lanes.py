@@ -28,7 +28,10 @@ class Frame:
     ``size`` and ``start`` are by lane axis: how many coordinates the axis has now, and the first (blocks only).
     """
 
-    __slots__ = ("gone", "live", "mask", "mem", "nest", "record", "role", "run", "size", "skip", "start", "sync", "v")
+    __slots__ = (
+        "cluster", "gone", "live", "mask", "mem", "nest", "outer",
+        "rank", "record", "role", "run", "size", "skip", "start", "sync", "v",
+    )  # fmt: skip
 
     def __init__(self, run: Any, slots: int, buffers: int, rank: int) -> None:
         self.run = run
@@ -40,7 +43,10 @@ class Frame:
         self.live: Any = None  # lanes that have not left the enclosing loop by a break
         self.skip: Any = None  # lanes that have not left this turn of it by a continue
         self.gone: Any = None  # lanes that have not returned from the kernel
+        self.outer: Any = None  # the mask over threads outside the parallel space or tile operation that runs
         self.nest: Any = None  # the race check of the parallel space that is running
+        self.rank = 0  # of the block in its cluster
+        self.cluster: Any = None  # rank → frame of each block of the cluster, and what they wait for together
         self.sync: dict[Any, Any] = {}  # barriers and copies in flight of the block
         self.record: Any = None  # the block, where its steps are recorded
         self.role: Any = None  # the mask of the threads whose coroutine this is
@@ -50,7 +56,8 @@ class Frame:
         new = Frame(self.run, 0, 0, 0)
         new.v, new.mem, new.size, new.start = list(self.v), self.mem, list(self.size), list(self.start)
         new.mask, new.live, new.nest, new.sync = self.mask, self.live, self.nest, self.sync
-        new.skip, new.gone = self.skip, self.gone
+        new.skip, new.gone, new.outer = self.skip, self.gone, self.outer
+        new.rank, new.cluster = self.rank, self.cluster
         new.record, new.role = self.record, self.role
         return new
 

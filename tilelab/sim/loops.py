@@ -208,7 +208,7 @@ class LoopCompiler(ExprCompiler):
         axis = ctx.rank
         self.max_rank = max(self.max_rank, axis + 1)
         outermost = not ctx.parallel
-        shared_out = outermost and not (self.taint and self.taint.any and self.taint.stmts(s.body))
+        shared_out = outermost and not (self.taint and self.taint.any and not self.taint.shares_out(s))
         collapse = shared_out and bool(ctx.grid.threads)
         plan: NestPlan | None = None
         if outermost and (ctx.nest is None or collapse):
@@ -237,8 +237,10 @@ class LoopCompiler(ExprCompiler):
         fext, body, uniform = extent.fn, op.run, not extent.axes
 
         def run(fr: Frame) -> None:
+            old, outer = fr.mask, fr.outer
+            if collapse:
+                fr.outer = old
             n = fext(fr)
-            old = fr.mask
             mask = old
             if mask is not None:
                 if collapse:
@@ -250,12 +252,13 @@ class LoopCompiler(ExprCompiler):
                 mask = both(mask, on)
                 n = top
             if n <= 0:
+                fr.outer = outer
                 return
             fr.size[axis] = n
             fr.mask = mask if mask is None or not mask.all() else None
             body(fr)
             fr.size[axis] = 1
-            fr.mask = old
+            fr.mask, fr.outer = old, outer
 
         if not private:
             return self._in_nest(plan, run)

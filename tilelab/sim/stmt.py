@@ -171,7 +171,12 @@ class StmtCompiler(LoopCompiler):
 
     # --------------------------------------------------------------------------------------------------- others
     def _block(self, s: ir.Block, ctx: Context) -> Op:
-        return sequence([*(self.allocate(b, ctx, s.attrs) for b in s.allocs), self.body(s.body, ctx)], breaks=breaks(s.body))
+        ready = [*(self.allocate(b, ctx, s.attrs) for b in s.allocs), *self.gather(ctx)]
+        return sequence([*ready, self.body(s.body, ctx)], breaks=breaks(s.body))
+
+    def gather(self, ctx: Context) -> list[Op]:
+        """A hook: what is done when the buffers of a block are there."""
+        return []
 
     def allocate(self, buffer: ir.Buffer, ctx: Context, attrs: Any) -> Op:
         """Storage of ``buffer`` begins."""

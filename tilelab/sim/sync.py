@@ -185,6 +185,7 @@ class Barriers:
     def fly(self, i: int, nbytes: int, land: Callable[[], None]) -> None:
         """A copy is under way; it lands when the phase completes."""
         self.flying[i].append((nbytes, land))
+        self._settle(i)
 
     def describe(self, i: int, parity: int) -> str:
         """What a waiter waits for, and what is missing."""
@@ -227,6 +228,88 @@ def arriving(ctx: Context, fr: Frame) -> int:
     on = fr.mask.any(axis=other)
     grown = [fr.size[a] for a in threads]
     return int(np.broadcast_to(on, grown).sum())
+
+
+class Cluster:
+    """The blocks of one cluster: their frames by rank, and the barrier that they share."""
+
+    def __init__(self) -> None:
+        self.frames: dict[int, Frame] = {}
+        self.barrier = Named()
+
+
+def start() -> Op:
+    """Let the other blocks come this far."""
+
+    def gen(fr: Frame) -> Waiting:
+        yield Wait(lambda: True, lambda: "the other blocks to start", "start", None, None)
+
+    return Op(lambda fr: None, gen)
+
+
+def clusters(frames: list[Frame], grid: Any, dims: tuple[int, ...]) -> Iterable[list[Frame]]:
+    """Group single-block frames by cluster, and tell each its rank and its neighbours."""
+    found: dict[tuple[int, ...], Cluster] = {}
+    for fr in frames:
+        at = [0, 0, 0]
+        for axis, c in enumerate(grid.blocks):
+            at[c] = fr.start[axis]
+        group = found.setdefault(tuple(i // n for i, n in zip(at, dims, strict=True)), Cluster())
+        x, y, z = (i % n for i, n in zip(at, dims, strict=True))
+        fr.rank = x + dims[0] * (y + dims[1] * z)
+        fr.cluster = group
+        group.frames[fr.rank] = fr
+    return ([g.frames[r] for r in sorted(g.frames)] for g in found.values())
+
+
+def arrive_remote(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """Arrive at the barrier of another block of the cluster; each thread names its block."""
+    slot, index, _ = barrier_of(comp, call.args[0], ctx)
+    to = comp.expr(call.args[1], ctx)
+    place = Place(ctx)
+    threads = ctx.grid.thread_axes
+
+    def run(fr: Frame) -> None:
+        i = at(index, fr)
+        ranks = np.asarray(to.fn(fr))
+        if ranks.ndim and threads:
+            shape = [fr.size[a] if a in threads else 1 for a in range(ctx.rank)]
+            on = np.ones(shape, np.bool_)
+            if fr.mask is not None:
+                on &= fr.mask.any(axis=tuple(a for a in range(ctx.rank) if a not in threads), keepdims=True)
+            counts = np.bincount(np.broadcast_to(ranks, shape)[on])
+        else:
+            counts = np.bincount([int(ranks.reshape(-1)[0])] * arriving(ctx, fr))
+        for rank, n in enumerate(counts.tolist()):
+            if n:
+                peer = fr if fr.cluster is None else fr.cluster.frames.get(rank)
+                if peer is None:
+                    raise Unsupported(f"block {rank} of a cluster of {len(fr.cluster.frames)}", ctx.loc)
+                peer.mem[slot].arrive(i, n, place, fr)
+        fr.run.version += 1
+
+    return Op(run)
+
+
+def cluster_sync(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.cluster_sync``, ``T.cluster_arrive`` and ``T.cluster_wait``: every block of the cluster."""
+    arrives, waits_too = call.op != "tl.cluster_wait", call.op in ("tl.cluster_sync", "tl.cluster_wait")
+
+    def run(fr: Frame) -> None:
+        if fr.cluster is not None and arrives:
+            fr.sync["cluster"] = fr.cluster.barrier.opened
+            fr.cluster.barrier.arrive(1, len(fr.cluster.frames))
+
+    def gen(fr: Frame) -> Waiting:
+        run(fr)
+        if fr.cluster is None:
+            return
+        bar, before = fr.cluster.barrier, fr.sync.get("cluster", fr.cluster.barrier.opened)
+        if bar.opened == before:
+            said = lambda: f"the other blocks of the cluster ({bar.arrived} of {len(fr.cluster.frames)} are there)"  # noqa: E731
+            yield Wait(lambda: bar.opened > before, said, "cluster", ctx, fr)
+
+    return Op(run, gen if waits_too else None)
 
 
 def arrive(comp: Any, call: ir.Call, ctx: Context) -> Op:
@@ -364,7 +447,7 @@ def wait_group(comp: Any, call: ir.Call, ctx: Context) -> Op:
     return Op(run)
 
 
-BLOCKING = frozenset({"tl.mbarrier_wait_parity", "tl.sync_grid", "tirx.ptx_wait_barrier"})
+BLOCKING = frozenset({"tl.mbarrier_wait_parity", "tl.sync_grid", "tirx.ptx_wait_barrier", "tl.cluster_sync", "tl.cluster_wait"})
 
 
 def spins(s: ir.While) -> bool:
@@ -387,7 +470,8 @@ def waits(body: ir.Body) -> bool:
 
 
 EFFECTS = {
-    "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive, "tl.ptx_arrive_cluster_barrier": arrive,
+    "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive, "tl.ptx_arrive_cluster_barrier": arrive_remote,
+    **dict.fromkeys(("tl.cluster_sync", "tl.cluster_arrive", "tl.cluster_arrive_relaxed", "tl.cluster_wait"), cluster_sync),
     "tl.mbarrier_expect_tx": expect_tx, "tl.mbarrier_wait_parity": wait_parity, "tirx.ptx_wait_barrier": wait_parity,
     "tirx.tvm_storage_sync": storage_sync, "tl.named_barrier_arrive": named_arrive, "tl.sync_grid": sync_grid,
     "tirx.ptx_wait_group": wait_group, "tl.ptx_wait_group": wait_group,

@@ -58,18 +58,27 @@ def is_element_atomic(op: str) -> bool:
 
 
 class Taint:
-    """What varies between threads. ``any`` says whether a thread axis is needed at all."""
+    """What varies between threads. ``any`` says whether a thread axis is needed at all.
+
+    ``vars`` and ``buffers`` (by data pointer) may differ; ``hard_vars`` and ``hard_buffers`` are made from the thread
+    itself. The others were only assigned where a condition let some threads through: within one role they agree.
+    """
 
     def __init__(self, body: ir.Body, thread_vars: tuple[ir.Var, ...]) -> None:
         self.thread_vars = frozenset(thread_vars)
         self.vars: set[ir.Var] = set(thread_vars)
-        self.buffers: set[ir.Var] = set()  # by data pointer
+        self.buffers: set[ir.Var] = set()
+        self.hard_vars: set[ir.Var] = set(thread_vars)
+        self.hard_buffers: set[ir.Var] = set()
         self.any = False
         while True:
-            before = (len(self.vars), len(self.buffers), self.any)
+            before = self._size()
             self._body(body, False, False)
-            if before == (len(self.vars), len(self.buffers), self.any):
+            if before == self._size():
                 return
+
+    def _size(self) -> tuple[int, ...]:
+        return (len(self.vars), len(self.buffers), len(self.hard_vars), len(self.hard_buffers), self.any)
 
     def expr(self, e: ir.Expr, parallel: bool = True) -> bool:
         """Whether the value of ``e`` may differ between threads."""
@@ -80,13 +89,32 @@ class Taint:
             elif isinstance(n, ir.Load | ir.Region):
                 hit |= n.buffer.data in self.buffers
             elif isinstance(n, ir.Call):
-                hit |= n.op in THREAD_OPS or n.op.startswith(("tl.shfl", "tirx.tvm_warp_")) or (is_element_atomic(n.op) and not parallel)
+                hit |= _threads_differ(n.op) or (is_element_atomic(n.op) and not parallel)
         self.any |= hit
         return hit
+
+    def hard(self, e: ir.Expr, parallel: bool = True) -> bool:
+        """Whether the value of ``e`` is made from the thread itself."""
+        for n in ir.walk(e):
+            if isinstance(n, ir.Var) and n in self.hard_vars:
+                return True
+            if isinstance(n, ir.Load | ir.Region) and n.buffer.data in self.hard_buffers:
+                return True
+            if isinstance(n, ir.Call) and (_threads_differ(n.op) or (is_element_atomic(n.op) and not parallel)):
+                return True
+        return False
 
     def stmts(self, body: ir.Body) -> bool:
         """Whether anything in ``body`` depends on the thread."""
         return any(self.expr(n) for s in body for n in ir.walk(s) if isinstance(n, ir.Expr))
+
+    def shares_out(self, loop: ir.For) -> bool:
+        """Whether the iterations of a parallel loop are shared out among the threads, not done by each of them."""
+        inside = {loop.var} | {n.var for n in ir.walk(loop.body) if isinstance(n, ir.For) and n.kind in PARALLEL}
+        for n in ir.walk(loop.body):
+            if isinstance(n, ir.Load | ir.Store) and n.buffer.scope == "local" and any(v in inside for i in n.indices for v in ir.walk(i)):
+                return False
+        return not any(self.hard(n) for n in ir.walk(loop.body) if isinstance(n, ir.Expr))
 
     def _body(self, body: ir.Body, under: bool, parallel: bool) -> None:
         for s in body:
@@ -98,14 +126,20 @@ class Taint:
         if isinstance(s, ir.Bind):
             if self.expr(s.value, parallel):
                 self.vars.add(s.var)
+            if self.hard(s.value, parallel):
+                self.hard_vars.add(s.var)
         elif isinstance(s, ir.Store):
             varies = self.expr(s.value, parallel) | any(self.expr(i, parallel) for i in s.indices)
             if is_local(s.buffer) and (varies or under):
                 self.buffers.add(s.buffer.data)
+            if is_local(s.buffer) and (self.hard(s.value, parallel) or any(self.hard(i, parallel) for i in s.indices)):
+                self.hard_buffers.add(s.buffer.data)
         elif isinstance(s, ir.For):
             varies = self.expr(s.min, parallel) | self.expr(s.extent, parallel)
             if varies:
                 self.vars.add(s.var)
+            if self.hard(s.min, parallel) or self.hard(s.extent, parallel):
+                self.hard_vars.add(s.var)
             self._body(s.body, under or varies, parallel or s.kind in PARALLEL)
         elif isinstance(s, ir.If):
             varies = self.expr(s.cond, parallel)
@@ -120,8 +154,14 @@ class Taint:
             for n in (n for a in args for n in ir.walk(a)):
                 if isinstance(n, ir.Region | ir.Load) and is_local(n.buffer) and (varies or under) and _may_write(s, n):
                     self.buffers.add(n.buffer.data)
+                    if any(self.hard(a, parallel or isinstance(s, ir.Tile)) for a in args):
+                        self.hard_buffers.add(n.buffer.data)
         elif isinstance(s, ir.Block | ir.Attribute):
             self._body(s.body, under, parallel)
+
+
+def _threads_differ(op: str) -> bool:
+    return op in THREAD_OPS or op.startswith(("tl.shfl", "tirx.tvm_warp_"))
 
 
 def _may_write(s: ir.Stmt, n: ir.Expr) -> bool:

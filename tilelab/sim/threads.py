@@ -10,7 +10,7 @@ import numpy as np
 from tilelab import ir
 from tilelab.sim import arith, dtypes
 from tilelab.sim.context import Context
-from tilelab.sim.lanes import Ex, Frame, Value
+from tilelab.sim.lanes import Aff, Ex, Frame, Value
 
 WARP = 32
 
@@ -75,8 +75,8 @@ def _elect(t: Value, numbers: list[int]) -> Value:
 
 
 def _cluster_rank(comp: Any, call: ir.Call, ctx: Context) -> Ex:
-    """The rank of a block in a cluster of one."""
-    return Ex(dtype=call.dtype, fn=lambda fr: 0, const=0, key=("c", call.dtype, 0))
+    """The rank of a block in its cluster (where there is one, blocks run one in a chunk)."""
+    return Ex(dtype=call.dtype, fn=lambda fr: fr.rank, aff=Aff(lambda fr: fr.rank), key=("rank",))
 
 
 # -------------------------------------------------------------------------------------------------------- shuffles

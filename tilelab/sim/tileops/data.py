@@ -171,13 +171,23 @@ def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
         return copy(comp, s, ctx)
     slot, index, _ = sync.barrier_of(comp, barrier, ctx)
     begin, nbytes = _deferred(comp, s, ctx)
+    mask = s.attrs.get("cluster_mask")
+    several = int(mask.value if isinstance(mask, ir.Const) else mask) if mask is not None else 0  # type: ignore[arg-type]
 
     def run(fr: Frame) -> None:
         bars = fr.mem[slot]
         i = sync.at(index, fr)
         n = nbytes(fr)
         bars.tx[i] += n
-        bars.fly(i, n, begin(fr))
+        if not several or fr.cluster is None or not several >> fr.rank & 1:
+            bars.fly(i, n, begin(fr, fr))
+            return
+        named = [r for r in sorted(fr.cluster.frames) if several >> r & 1]
+        bars._settle(i)
+        for r in named if fr.rank == named[0] else ():  # the lowest rank sends for all
+            peer = fr.cluster.frames[r]
+            peer.mem[slot].fly(i, n, begin(fr, peer))
+        fr.run.version += 1
 
     return Op(run)
 
@@ -185,11 +195,14 @@ def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
 def async_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """An asynchronous copy, a group of its own: it lands at the wait for its group."""
     begin, _ = _deferred(comp, s, ctx)
-    return Op(lambda fr: fr.sync.setdefault("groups", []).append(begin(fr)))
+    return Op(lambda fr: fr.sync.setdefault("groups", []).append(begin(fr, fr)))
 
 
-def _deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame], Callable[[], None]], Callable[[Frame], int]]:
-    """A copy in two halves: it reads when it is issued; what it gives back writes. Until then the destination holds nothing."""
+def _deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame, Frame], Callable[[], None]], Callable[[Frame], int]]:
+    """A copy in two halves: it reads when it is issued; what it gives back writes, into the memory of the second frame.
+
+    Until then the destination holds nothing.
+    """
     src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
     extents, at_src, at_dst = match(comp, src, dst, s, ctx)
     space = Space(comp, ctx, extents, SPELLING[s.op])
@@ -201,18 +214,19 @@ def _deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame], Ca
     def issue(fr: Frame) -> None:
         x = value.fn(fr)
         held.append(x.copy() if hasattr(x, "copy") else x)
-        write.forget(fr)
 
     def land(fr: Frame) -> None:
         write.write(fr, held.pop())
 
-    issuing, landing = space.runs(issue), space.runs(land)
+    issuing, landing, forgetting = space.runs(issue), space.runs(land), space.runs(write.forget)
 
-    def begin(fr: Frame) -> Callable[[], None]:
+    def begin(fr: Frame, to: Frame) -> Callable[[], None]:
         issuing(fr)
         x = held.pop()
         later = fr.fork()
-        buf = fr.mem[write.slot]
+        later.mem = to.mem
+        forgetting(later)
+        buf = to.mem[write.slot]
         buf.flying += 1
 
         def finish() -> None:

@@ -12,6 +12,7 @@ from tilelab.sim.context import Context
 from tilelab.sim.expr import affine_fn, binary
 from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Aff, Ex, Frame
+from tilelab.sim.taint import is_local
 
 
 class Space:
@@ -55,7 +56,9 @@ class Space:
         threads = self.outer.grid.thread_axes if self.tile else ()
 
         def run(fr: Frame) -> None:
-            old = fr.mask
+            old, outer = fr.mask, fr.outer
+            if threads:
+                fr.outer = old
             if old is not None:
                 mask = old.any(axis=threads, keepdims=True) if threads else old
                 fr.mask = mask.reshape(mask.shape + (1,) * count)
@@ -65,14 +68,17 @@ class Space:
             act(fr)
             for a in axes:
                 size[a] = 1
-            fr.mask = old
+            fr.mask, fr.outer = old, outer
 
         return run
 
 
 def per_thread(comp: Any, s: ir.Tile) -> bool:
-    """Whether each thread does this operation by itself: it touches per-thread storage, or its region depends on the thread."""
-    return bool(comp.taint and comp.taint.any and any(comp.taint.expr(a) for a in s.args))
+    """Whether each thread does this operation by itself: it touches per-thread storage, or is made from the thread."""
+    if not (comp.taint and comp.taint.any):
+        return False
+    regions = [a for a in s.args if isinstance(a, ir.Region)]
+    return any(is_local(r.buffer) for r in regions) or any(comp.taint.hard(a) for a in s.args)
 
 
 def extent_of(ex: Ex) -> int | None:
