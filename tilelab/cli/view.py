@@ -16,11 +16,15 @@ HELP = "Draw a kernel's layouts, or the steps of one of its blocks, as text, SVG
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.add_argument("kind", metavar="KIND", help="what to show: layout, trace")
+    parser.add_argument("kind", metavar="KIND", help=f"what to show: {', '.join(_KINDS)}")
     options.add_kernel_options(parser)
     parser.add_argument(
         "--buffer", default=None, metavar="NAME", help="the buffer to show. Default: the first fragment; trace: what the step wrote"
     )
+    parser.add_argument("--loop", default=None, metavar="NAME", help="pipeline: the loop's variable or line. Default: the first")
+    parser.add_argument("--order", default=None, metavar="0,1,…", help="pipeline: an order to try by hand; with --stage")
+    parser.add_argument("--stage", default=None, metavar="0,0,…", help="pipeline: a stage to try by hand; with --order")
+    parser.add_argument("--gpu", default=None, metavar="NAME", help="resources: the GPU shown, e.g. H100. Default: that of the target")
     parser.add_argument("--step", type=int, default=None, metavar="N", help="trace: the step shown. Default: first NaN, error, or last")
     parser.add_argument(
         "--break", dest="breaks", action="append", default=[], metavar="WHERE", help="trace: a line, condition, nan, oob or code; repeats"
@@ -74,4 +78,33 @@ def _trace(args: argparse.Namespace) -> Any:
     return trace(ran, buffer=args.buffer, block=block, at=args.step, breaks=args.breaks, watches=args.watch, lang=args.lang)
 
 
-_KINDS: dict[str, Callable[[argparse.Namespace], Any]] = {"layout": _layout, "trace": _trace}
+def _pipeline(args: argparse.Namespace) -> Any:
+    from tilelab.loading import load_kernel
+    from tilelab.views import pipeline
+
+    loaded = load_kernel(args.kernel)
+    order, stage = _numbers("--order", args.order), _numbers("--stage", args.stage)
+    return pipeline(loaded.kernel, args.loop, target=args.target, consts=options.consts(args), order=order, stage=stage, lang=args.lang)
+
+
+def _resources(args: argparse.Namespace) -> Any:
+    from tilelab.loading import load_kernel
+    from tilelab.views import resources
+
+    loaded = load_kernel(args.kernel)
+    return resources(loaded.kernel, args.gpu, target=args.target, consts=options.consts(args), lang=args.lang)
+
+
+def _numbers(name: str, text: str | None) -> list[int] | None:
+    try:
+        return [int(n) for n in text.split(",")] if text else None
+    except ValueError:
+        raise InputError(f"{name} {text}: not numbers with commas between", fix=f"for example {name} 0,0,1") from None
+
+
+_KINDS: dict[str, Callable[[argparse.Namespace], Any]] = {
+    "layout": _layout,
+    "pipeline": _pipeline,
+    "resources": _resources,
+    "trace": _trace,
+}

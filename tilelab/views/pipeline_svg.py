@@ -64,6 +64,7 @@ def draw(data: Record, lang: str) -> str:
     plan = loop["plans"][0]
     out = Svg(f"{data['kernel']}, {loop['name']}: {headline(loop, plan, lang)}", "; ".join(_description(plan, lang)))
     out.heading(_LEFT, _TOP, f"for {loop['name']} in T.Pipelined", headline(loop, plan, lang), "head mono", "soft")
+    out.reach(_LEFT + 150 + 11.5 * len(loop["name"]) + 6.4 * len(headline(loop, plan, lang)), _TOP)
     y = _TOP + 20
     line = memory_line(data, plan, lang)
     if line:

@@ -160,7 +160,7 @@ def _roofline(out: Svg, data: Record, g: Record, x: float, y: float, lang: str) 
     out.line(left, low, left + w, low)
     out.path(f"M{left:.1f} {up(floor):.1f}L{across(r['ridge']):.1f} {up(r['peak']):.1f}L{left + w:.1f} {up(r['peak']):.1f}", "mark")
     out.text(across(r["ridge"]) + 4, up(r["peak"]) - 6, f"{short(r['peak'], 'FLOP/s')} {r['dtype']}", "tiny")
-    out.text(left + 4, up(floor) - 22, short(r["bandwidth"], "B/s"), "tiny")
+    out.text(left + 48, up(floor) - 8, short(r["bandwidth"], "B/s"), "tiny")
     out.text(left + w, low + 27, word("intensity", lang), "soft tiny end")
     y = low + 46
     for k, p in enumerate(r["points"]):
@@ -168,6 +168,7 @@ def _roofline(out: Svg, data: Record, g: Record, x: float, y: float, lang: str) 
         out.rect(across(p["intensity"]) - 4.5, up(p["rate"]) - 4.5, 9, 9, fill=colour, radius=4.5)
         out.rect(left - 30, y - 8, 9, 9, fill=colour, radius=4.5)
         out.text(left - 14, y, point_text(p, r, lang), "tiny")
+        out.reach(left - 14 + 5.6 * len(point_text(p, r, lang)), y)
         y += 16
     if data["matrix_share"] is not None:
         out.text(left - 14, y, word("tensor_cores", lang, percent=f"{100 * data['matrix_share']:.3g}"), "tiny soft")

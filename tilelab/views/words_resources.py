@@ -22,7 +22,7 @@ RESOURCE_WORDS: Mapping[str, tuple[str, str]] = {
     "occupancy_hint": ("warps resident on one SM, a hue a block", "一个 SM 上驻留的线程束，每块一种色相"),
     "occupancy_of": ("{blocks} blocks · {warps} of {most} warps · {percent}%",
                      "{blocks} 个线程块 · {most} 个线程束中的 {warps} 个 · {percent}%"),
-    "allows": ("{name} allow {count} blocks", "{name}允许 {count} 个线程块"),
+    "allows": ("{name}: {count} blocks", "{name}：{count} 个线程块"),
     "bound_by": ("bound by {names}", "受限于{names}"),
     "limit_warps": ("warps", "线程束"),
     "limit_blocks": ("block slots", "块槽位"),
