@@ -120,3 +120,16 @@ def test_a_kernel_in_a_notebook(cli, folder):
     ]
     (folder / "n.ipynb").write_text(json.dumps({"cells": cells}))
     assert cli("check", "n.ipynb::scale", "--const", "N=64").code == 0
+
+
+def test_prints_are_one_table_not_a_flood(cli, folder):
+    (folder / "p.py").write_text(
+        "import tilelang.language as T\n\n\n@T.prim_func\ndef k(A: T.Tensor((16, 16), 'float16')):\n"
+        "    with T.Kernel(4, threads=128) as _:\n        T.print(A)\n"
+    )
+    done = cli("check", "p.py::k", "--input", "A=ones")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert len(lines) == 5  # a heading and one row for each of the four blocks
+    assert [line.split()[1] for line in lines[1:]] == ["0,0,0", "1,0,0", "2,0,0", "3,0,0"]
+    assert all(line.endswith("[16, 16] 1 1 1 1 …") for line in lines[1:])

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tilelab.analysis.prove import Proof
     from tilelab.finding import Finding
     from tilelab.loading import Loaded
-    from tilelab.trace import Trace
+    from tilelab.trace import PrintRecord, Trace
 
 HELP = "Simulate a kernel on inputs made for it and list what is wrong with it: exit status 0 if nothing is, 1 if a finding is an error."
 
@@ -51,12 +51,13 @@ def run(args: argparse.Namespace) -> int:
     trace, findings, proof = examine(
         loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=args.prove_seconds if args.prove else 0
     )
+    prints = [p for p in (trace.prints if trace else ()) if block is None or p.block == block]
     report: dict[str, Any] = {
         "kernel": args.kernel,
         "level": args.level,
         "target": params.target,
         "findings": [plain(f.to_json()) for f in findings],
-        "prints": [plain(print_json(p, shown_files(loaded))) for p in (trace.prints if trace else ()) if block is None or p.block == block],
+        "prints": [plain(print_json(p, shown_files(loaded))) for p in prints],
         "outputs": {name: describe_output(array) for name, array in (trace.outputs.items() if trace else ())},
     }
     if proof is not None:
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json or args.format == "json":
         print(json.dumps(report, ensure_ascii=False, allow_nan=False))
     else:
-        _print_text(report, findings)
+        _print_text(report, findings, prints)
     return 1 if any(f.severity == "error" for f in findings) else 0
 
 
@@ -119,12 +120,13 @@ def write_outputs(outputs: Mapping[str, Any], folder: str) -> None:
         write_npy(Path(folder) / f"{name}.npy", array.view(f"u{array.dtype.itemsize}") if foreign else array)
 
 
-def _print_text(report: Mapping[str, Any], findings: tuple[Finding, ...]) -> None:
+def _print_text(report: Mapping[str, Any], findings: tuple[Finding, ...], prints: Sequence[PrintRecord]) -> None:
+    from tilelab.views.trace_text import prints_text
+
     for found in findings:
         print(found)
-    for record in report["prints"]:
-        where = f"{record['file']}:{record['line']}" if record["line"] else "T.print"
-        print(f"{where}: block {tuple(record['block'])} {record['message'] or record['name']} {record['values']}")
+    if prints:
+        print(prints_text(prints))
     for name, output in report["outputs"].items():
         print(f"{name}: {tuple(output['shape'])} {output['dtype']} sha256 {output['sha256'][:16]}…", file=sys.stderr)
     counts = [sum(f.severity == s for f in findings) for s in ("error", "warning", "info")]
