@@ -63,7 +63,7 @@ def _values(m: Model, shown: Shown) -> str:
 
 
 def _place(m: Model, lang: str) -> str:
-    parts = [word("step_of", lang, at=m.at, last=m.count - 1), loops_text(m.loops(m.at)), m.who(m.at)]
+    parts = [word("step_of", lang, at=m.at, last=m.count - 1), loops_text(m.loops(m.at)), m.who(m.at, lang)]
     return " · ".join(p for p in parts if p) + f"\n  {m.text(m.at)}"
 
 
@@ -132,7 +132,7 @@ def table(view: View, rows: int) -> tuple[list[str], list[list[str]]]:
     body = []
     for k in range(first, min(m.count, first + rows)):
         line = m.lines(k)[0]
-        body.append([str(k), str(line or ""), loops_text(m.loops(k)), m.who(k), m.text(k), ", ".join(m.wrote(k))])
+        body.append([str(k), str(line or ""), loops_text(m.loops(k)), m.who(k, lang), m.text(k), ", ".join(m.wrote(k))])
     return header, body
 
 

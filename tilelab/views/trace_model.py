@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,11 +54,11 @@ class Model:
         names = self.data["loops"][self.data["steps"]["names"][step]]
         return {n: int(v) for n, v in zip(names, self.data["steps"]["loops"][step], strict=False)}
 
-    def who(self, step: int) -> str:
+    def who(self, step: int, lang: str = "en") -> str:
         """Which threads run it, in words; empty for the whole block."""
         steps = self.data["steps"]
         role, threads = self.data["roles"][steps["role"][step]], self.data["threads"][steps["threads"][step]]
-        return ": ".join(t for t in (role, threads) if t)
+        return ": ".join(threads_text(t, lang) for t in (role, threads) if t)
 
     def lines(self, step: int) -> tuple[int, int]:
         """First and last line; zeros where none is known."""
@@ -131,6 +132,17 @@ class Model:
             empty = record["empty"]
             self._made[place] = array if empty is None else np.ma.MaskedArray(array, mask=np.asarray(empty, bool))
         return self._made[place]
+
+
+def threads_text(text: str, lang: str) -> str:
+    """``thread 0``, ``threads 32–63``, ``4 of 128 threads`` in ``lang``; anything else as it is."""
+    found = re.fullmatch(r"threads? (\d+(?:–\d+)?)|(\d+) of (\d+) threads", text)
+    if found is None:
+        return text
+    which, some, every = found.groups()
+    if which is None:
+        return word("of_some", lang, some=some, all=every)
+    return word("of_threads" if "–" in which else "of_thread", lang, which=which)
 
 
 def loops_text(loops: Mapping[str, int]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilelab.views import palette
 from tilelab.views.palette import BAD, EMPTY
 from tilelab.views.svg import Svg
-from tilelab.views.trace_model import Model, Shown, element_text, loops_text, value_text
+from tilelab.views.trace_model import Model, Shown, element_text, loops_text, threads_text, value_text
 from tilelab.views.trace_text import short_value, summary
 from tilelab.views.words import word
 
@@ -71,7 +71,7 @@ def _description(m: Model, lang: str) -> str:
 
 
 def _place(m: Model, lang: str) -> str:
-    parts = [word("step_of", lang, at=m.at, last=m.count - 1), m.place(m.at), loops_text(m.loops(m.at)), m.who(m.at), m.text(m.at)]
+    parts = [word("step_of", lang, at=m.at, last=m.count - 1), m.place(m.at), loops_text(m.loops(m.at)), m.who(m.at, lang), m.text(m.at)]
     return " · ".join(p for p in parts if p)
 
 
@@ -89,7 +89,7 @@ def _timeline(out: Svg, m: Model, y: float, lang: str) -> float:
     out.heading(_LEFT, y, word("timeline", lang), word("timeline_hint", lang))
     y += 22
     for role in roles:
-        out.text(left - 10, y + 9, _short(m.data["roles"][role] or word("whole_block", lang), 18), "soft tiny end")
+        out.text(left - 10, y + 9, _short(threads_text(m.data["roles"][role], lang) or word("whole_block", lang), 18), "soft tiny end")
         out.rect(left, y, wide, 12, cls="track", radius=3)
         here = np.asarray(steps["role"]) == role
         for a, b in [(int(k), int(k) + 1) for k in np.flatnonzero(here)] if unit > 4 else _runs(here):

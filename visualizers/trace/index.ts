@@ -279,7 +279,7 @@ class TraceView {
     const parts: (Node | string | null)[] = [
       h("b", {}, this.t("step_of", { at: k, last: m.count - 1 })), file ? h("span", { class: "tl-mono" }, `${file.name.split(/[\\/]/).pop()}:${line}`) : null,
       m.caller[k] ? h("i", {}, this.t("macro_from", { line: m.caller[k] })) : null,
-      ...m.loops(k).map(([n, v]) => h("span", { class: "tl-loop" }, h("i", {}, n), ` ${v}`)), m.who(k) ? h("span", { class: "tl-role" }, m.who(k)) : null,
+      ...m.loops(k).map(([n, v]) => h("span", { class: "tl-loop" }, h("i", {}, n), ` ${v}`)), m.who(k, this.lang) ? h("span", { class: "tl-role" }, m.who(k, this.lang)) : null,
       h("code", { class: "tl-text" }, m.textOf(k))
     ];
     if (session.hit && pointed < 0) parts.push(h("span", { class: "tl-pin" }, `● ${this.t("stopped_at")} ${breakText(session.hit)}`));
@@ -308,19 +308,18 @@ class TraceView {
     const { nan } = this.m.data;
     if (!nan) return null;
     const where = this.t("first_nan_where", { element: elementText(nan.buffer, nan.index), value: nan.value, step: nan.step });
-    const operands = nan.operands.map(o => h("button", { type: "button", class: "tl-operand", onclick: () => this.look(o.buffer, o.index, nan.step) },
+    const operands = nan.operands.map(o => h("button", { type: "button", class: "tl-operand", onclick: () => this.look(o.buffer, o.index, Math.max(0, nan.step - 1)) },
       `${elementText(o.buffer, o.index)} = `, h("b", { class: Number.isFinite(Number(o.value)) ? "" : "tl-bad" }, o.value)));
     const go = h("button", { type: "button", class: "tl-go", onclick: () => this.look(nan.buffer, nan.index, nan.step) }, `${this.t("step")} ${nan.step}`);
     return this.panel("nan", this.t("first_nan", { value: nan.value }), h("div", { class: "tl-item tl-error" }, h("span", {}, where), go),
       operands.length ? h("div", { class: "tl-operands" }, h("i", {}, this.t("operands")), ...operands) : null);
   }
 
-  /** Goes to a step and shows one element of a buffer there; of an operand, as it was before. */
+  /** Goes to a step and shows one element of a buffer there. */
   private look(name: string, index: readonly number[], step: number): void {
-    const before = name !== this.m.data.nan?.buffer || index.join() !== this.m.data.nan.index.join();
     this.follow = false;
     this.values.choose(name);
-    this.command(`g ${before ? Math.max(0, step - 1) : step}`);
+    this.command(`g ${step}`);
     this.values.pinIndex(index);
   }
 
@@ -359,7 +358,7 @@ class TraceView {
       const last = Math.min(m.count, first + page);
       body.replaceChildren(...Array.from({ length: last - first }, (_, i) => {
         const k = first + i;
-        return h("tr", { class: k === this.session.at ? "tl-here" : "" }, ...[k, m.line[k] || "", loopsText(m.loops(k)), m.who(k), m.textOf(k), m.wrote(k).join(", ")].map(c => h("td", {}, String(c))));
+        return h("tr", { class: k === this.session.at ? "tl-here" : "" }, ...[k, m.line[k] || "", loopsText(m.loops(k)), m.who(k, this.lang), m.textOf(k), m.wrote(k).join(", ")].map(c => h("td", {}, String(c))));
       }));
       where.textContent = `${first}–${last - 1} / ${m.count}`;
     };

@@ -1,5 +1,6 @@
 /** The data of a trace view, unpacked when asked for: which value a name has at a step, what changed, where a step stands. */
 import { decode, type Flat } from "@tilelab/shared/decode";
+import { word, type Lang } from "@tilelab/shared/words";
 import type { TraceBuffer, TraceData, TraceFile, TraceValue } from "@tilelab/shared/generated";
 
 /** An array of any rank, row-major. `empty` marks the elements that nobody has written. */
@@ -76,8 +77,9 @@ export class TraceModel {
     return this.data.roles[this.role[step]!] ?? "";
   }
 
-  who(step: number): string {
-    return [this.roleOf(step), this.data.threads[this.threads[step]!] ?? ""].filter(Boolean).join(": ");
+  /** Which threads run a step, in words; empty for the whole block. */
+  who(step: number, lang: Lang): string {
+    return [this.roleOf(step), this.data.threads[this.threads[step]!] ?? ""].filter(Boolean).map(t => threadsText(t, lang)).join(": ");
   }
 
   fileOf(step: number): TraceFile | null {
@@ -155,6 +157,14 @@ export class TraceModel {
     }
     return made;
   }
+}
+
+/** `thread 0`, `threads 32–63`, `4 of 128 threads` in the reader's language; anything else as it is. */
+export function threadsText(text: string, lang: Lang): string {
+  const found = /^(?:threads? (\d+(?:–\d+)?)|(\d+) of (\d+) threads)$/.exec(text);
+  if (!found) return text;
+  if (found[1]) return word(found[1].includes("–") ? "of_threads" : "of_thread", lang, { which: found[1] });
+  return word("of_some", lang, { some: found[2], all: found[3] });
 }
 
 /** Integers and floats of several widths may meet in one chain of changes. */

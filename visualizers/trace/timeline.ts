@@ -4,7 +4,7 @@ import { h } from "@tilelab/shared/dom";
 import { SANS } from "@tilelab/shared/generated";
 import { oncePerFrame } from "@tilelab/shared/view";
 import { word, type Lang } from "@tilelab/shared/words";
-import type { TraceModel } from "./model.ts";
+import { threadsText, type TraceModel } from "./model.ts";
 
 const LEFT = 118, RIGHT = 6, LANE = 15, TOP = 20, MARKS = 18, MOST_LANES = 6, DETAIL = 120;
 
@@ -125,7 +125,7 @@ export class Timeline {
     this.ticks(c, soft, last);
     this.lanes.forEach((role, lane) => {
       const y = TOP + lane * LANE;
-      label(m.data.roles[role] || word("whole_block", this.lang), y + LANE / 2);
+      label(threadsText(m.data.roles[role] ?? "", this.lang) || word("whole_block", this.lang), y + LANE / 2);
       c.fillStyle = panel;
       c.fillRect(LEFT, y + 1, this.width - LEFT - RIGHT, LANE - 3);
       let drawn = -1;

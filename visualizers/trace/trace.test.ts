@@ -79,12 +79,13 @@ describe("values", () => {
 
   it("know where a step stands", () => {
     expect(m.loops(4)).toEqual([["k", 1]]);
-    expect(m.who(4)).toBe("threads 32–63");
-    expect(m.who(8)).toBe("thread 0");
+    expect(m.who(4, "en")).toBe("threads 32–63");
+    expect(m.who(4, "zh")).toBe("线程 32–63");
+    expect(m.who(8, "en")).toBe("thread 0");
     expect([m.line[9], m.end[9], m.caller[9], m.depth[9]]).toEqual([3, 4, 15, 1]);
     expect(m.fileOf(0)!.name).toBe("kernel.py");
     golden.table.forEach((row, k) => {
-      expect([String(k), m.textOf(k), m.who(k)]).toEqual([row[0], row[4], row[3]]);
+      expect([String(k), m.textOf(k), m.who(k, "en")]).toEqual([row[0], row[4], row[3]]);
     });
   });
 });

@@ -91,7 +91,7 @@ export class Values {
       return h("button", {
         type: "button", class: `tl-chip${wrote.has(b.name) ? " tl-fresh" : ""}${has ? "" : " tl-none"}`, "aria-pressed": String(b.name === this.name), title: about,
         onclick: () => this.events.choose(b.name)
-      }, b.name, wrote.has(b.name) ? h("i", { class: "tl-dot", "aria-label": word("changed", this.lang, { count: "" }).trim() }) : null);
+      }, b.name, wrote.has(b.name) ? h("i", { class: "tl-dot", "aria-label": word("changed_mark", this.lang) }) : null);
     }));
   }
 
@@ -175,7 +175,7 @@ export class Values {
     const parts = scale.low <= scale.high ? [h("span", {}, short(scale.low)), h("i", { class: "tl-ramp", style: `background:linear-gradient(90deg,${stops})` }), h("span", {}, short(scale.high))] : [];
     const float = /float/.test(b.dtype);
     return h("div", { class: "tl-legend" }, ...parts, float ? swatch(BAD, "NaN, ∞") : null, swatch(EMPTY, word("unwritten", this.lang)),
-      h("span", {}, h("i", { class: "tl-ring" }), word("changed", this.lang, { count: "" }).trim()));
+      h("span", {}, h("i", { class: "tl-ring" }), word("changed_mark", this.lang)));
   }
 
   private controls(v: Nd): HTMLElement {
