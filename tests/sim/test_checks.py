@@ -220,7 +220,9 @@ def test_infinity_written_on_purpose_is_no_finding(run):
     assert codes(run(kernel, X=X64)) == []
 
 
-@pytest.mark.parametrize(("dtype", "value", "wrong"), [("float16", 70000.0, True), ("float16", 60000.0, False), ("int8", 300.0, True), ("bfloat16", 1e30, False)])
+@pytest.mark.parametrize(
+    ("dtype", "value", "wrong"), [("float16", 70000.0, True), ("float16", 60000.0, False), ("int8", 300.0, True), ("bfloat16", 1e30, False)]
+)
 def test_overflow_on_a_cast(run, dtype, value, wrong):
     @T.prim_func
     def kernel(X: T.Tensor((64,), "float32"), Y: T.Tensor((64,), dtype)):

@@ -35,7 +35,16 @@ def test_every_operation_is_done_or_refused_with_a_reason(golden):
 def test_the_tables_name_only_what_exists():
     known = set(operations())
     ours = {op for op in simulated() if op.startswith("tl.")}
-    internal = {"tl.max_nan", "tl.min_nan", "tl.max2_nan", "tl.min2_nan", "tl.assume", "tl.ptx_commit_group", "tl.ptx_wait_group", "tl.ptx_fence_barrier_init"}
+    internal = {
+        "tl.max_nan",
+        "tl.min_nan",
+        "tl.max2_nan",
+        "tl.min2_nan",
+        "tl.assume",
+        "tl.ptx_commit_group",
+        "tl.ptx_wait_group",
+        "tl.ptx_fence_barrier_init",
+    }
     assert sorted(ours - known - internal) == []
 
 

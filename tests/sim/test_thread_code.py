@@ -177,7 +177,9 @@ def test_region_atomics_over_blocks(run, rng):
 
 def test_vector_loads_stores_and_atomics(run, rng):
     @T.prim_func
-    def kernel(A: T.Tensor((64, 8), "float16"), B: T.Tensor((64, 8), "float16"), P: T.Tensor((64, 2), "float32"), S: T.Tensor((2,), "float32")):
+    def kernel(
+        A: T.Tensor((64, 8), "float16"), B: T.Tensor((64, 8), "float16"), P: T.Tensor((64, 2), "float32"), S: T.Tensor((2,), "float32")
+    ):
         with T.Kernel(1, threads=64) as _:
             t = T.get_thread_binding()
             T.stg128(B[t, 0], T.ldg128(A[t, 0]))

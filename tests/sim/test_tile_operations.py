@@ -15,7 +15,9 @@ def stored(dtype):
     return np.dtype(STORED.get(dtype, dtype))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint8", "int16", "int64", "float64", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int8", "uint8", "int16", "int64", "float64", "bool"]
+)
 def test_values_survive_a_fragment_and_a_cast(run, rng, dtype):
     @T.prim_func
     def kernel(A: T.Tensor((256,), dtype), F: T.Tensor((256,), "float32"), B: T.Tensor((256,), dtype)):
@@ -267,7 +269,12 @@ def test_two_to_four_sparse_product(run, rng):
     m, n, k = 64, 32, 64
 
     @T.prim_func
-    def kernel(A: T.Tensor((m, k // 2), "float16"), E: T.Tensor((m, k // 16), "int16"), B: T.Tensor((k, n), "float16"), C: T.Tensor((m, n), "float32")):
+    def kernel(
+        A: T.Tensor((m, k // 2), "float16"),
+        E: T.Tensor((m, k // 16), "int16"),
+        B: T.Tensor((k, n), "float16"),
+        C: T.Tensor((m, n), "float32"),
+    ):
         with T.Kernel(1, threads=128) as _:
             a = T.alloc_shared((m, k // 2), "float16")
             e = T.alloc_shared((m, k // 16), "int16")
@@ -300,7 +307,12 @@ def test_online_softmax_attention(run, rng):
     s, d, bm, bn = 128, 32, 64, 32
 
     @T.prim_func
-    def kernel(Q: T.Tensor((2, s, d), "float16"), K: T.Tensor((2, s, d), "float16"), V: T.Tensor((2, s, d), "float16"), Y: T.Tensor((2, s, d), "float16")):
+    def kernel(
+        Q: T.Tensor((2, s, d), "float16"),
+        K: T.Tensor((2, s, d), "float16"),
+        V: T.Tensor((2, s, d), "float16"),
+        Y: T.Tensor((2, s, d), "float16"),
+    ):
         with T.Kernel(s // bm, 2, threads=128) as (bx, head):
             q = T.alloc_shared((bm, d), "float16")
             k = T.alloc_shared((bn, d), "float16")

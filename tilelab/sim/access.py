@@ -141,12 +141,22 @@ class Access:
                 buf.partition.note(self, fr, box, buf, "atomic_load" if self.atomic else "read")
             if buf.init is not True and buf.track:
                 self.check_init(fr, buf, box)
+        if buf.is_global:
+            fr.run.bytes_read += self.traffic(fr, buf)
         if box is None:
             return self.ctx.agreed(fr, self.gather(fr, buf), self.buffer.name) if self.agrees else self.gather(fr, buf)
         out = self.of(fr, box, buf)
         if self.agrees:
             return self.ctx.agreed(fr, out, self.buffer.name)
         return out if self.rank else out[()]
+
+    def traffic(self, fr: Frame, buf: Buf) -> int:
+        """Bytes that the blocks of the frame move here (masked lanes are counted too)."""
+        n = 1
+        for a, size in enumerate(fr.size[: self.rank]):
+            if a < fr.run.block_axes or a in self.axes:
+                n *= size
+        return n * buf.bits // 8
 
     def check_init(self, fr: Frame, buf: Buf, box: Box | None) -> None:
         """Report lanes that read what nobody wrote."""
@@ -235,6 +245,8 @@ class Access:
         mask = fr.mask
         buf.written = True
         fr.run.version += 1
+        if buf.is_global:
+            fr.run.bytes_written += self.traffic(fr, buf)
         if buf.base is not None:
             buf.pull()
             self._write(fr, buf, value, mask, None)

@@ -115,6 +115,9 @@ def out_of_bounds(acc: Any, fr: Frame, buf: Buf, bad: Value, *, write: bool) -> 
         )  # fmt: skip
         return
     from_data = any(acc.indices[i].loads for i in outside)
+    if from_data and acc.what:  # a tile operation: its tail may pass the end, its first element should not
+        first = acc.at(fr, (*lane[: acc.ctx.grid.rank], *(0,) * (len(lane) - acc.ctx.grid.rank)))
+        from_data = any(not 0 <= first[i] < buf.shape[i] for i in outside)
     done = "the write is dropped" if write else f"the read gives {fr.run.safe_value(acc.buffer):g}"
     where_from = " The index comes from data." if from_data else ""
     findings.add(

@@ -109,6 +109,8 @@ class Run:
         self.prints_lost = 0
         self.blocks = 0
         self.flops = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
         self.launches = 0
         self.block_axes = 0
         self.born: set[Any] = set()  # places where a NaN or Inf was seen first
@@ -149,7 +151,7 @@ class Run:
         return Trace(
             outputs=outputs, result=result, findings=(*findings, *self.findings.done(), *stopped), prints=tuple(self.prints),
             **(self.recorder.done() if self.recorder is not None else {}),
-            counts={"blocks": self.blocks, "flops": self.flops, "launches": self.launches, "prints_lost": self.prints_lost},
+            counts={n: getattr(self, n) for n in ("blocks", "bytes_read", "bytes_written", "flops", "launches", "prints_lost")},
         )  # fmt: skip
 
     def _budget(self) -> tuple[Finding, ...]:

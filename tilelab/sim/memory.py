@@ -31,7 +31,7 @@ class Buf:
     """
 
     __slots__ = (
-        "atomics", "base", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name",
+        "atomics", "base", "bits", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name",
         "np", "offset", "own", "partition", "pinned", "raw", "root",
         "scope", "shadow", "shape", "strides", "track", "written",
     )  # fmt: skip
@@ -39,6 +39,7 @@ class Buf:
     def __init__(self, name: str, dtype: str, scope: str, shape: tuple[int, ...], lanes: int, loc: SourceLoc | None) -> None:
         self.name, self.dtype, self.scope, self.shape, self.lanes, self.loc = name, dtype, scope, shape, lanes, loc
         self.np = dtypes.carrier(dtype)
+        self.bits = dtypes.info(dtype).bits
         self.is_global = scope == "global"
         self.partition: Any = None  # how the blocks divide a global buffer among them
         self.shadow: Any = None  # who touched each element, where the partition does not tell
