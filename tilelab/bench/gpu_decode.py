@@ -20,7 +20,8 @@ def work(batch: int, context: int) -> Work:
 
     per = -(-context // PAGE)
     caches = [torch.randn(batch * per, PAGE, KV_HEADS, DIM, dtype=torch.bfloat16, device="cuda") for _ in range(2)]
-    table = torch.arange(batch * per, dtype=torch.int32, device="cuda").view(batch, per)  # in order, so that an unpaged peer can read the same cache
+    # pages in order, so that an unpaged peer can read the same cache
+    table = torch.arange(batch * per, dtype=torch.int32, device="cuda").view(batch, per)
     lengths = torch.full((batch,), context, dtype=torch.int32, device="cuda")
     queries = [torch.randn(batch, HEADS, DIM, dtype=torch.bfloat16, device="cuda") for _ in range(3)]
 

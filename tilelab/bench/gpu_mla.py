@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,22 +15,43 @@ SCALE = (128 + 64) ** -0.5
 
 
 def flashinfer_peer(cache: Any, table: Any, lengths: Any, queries: Any) -> list[Launch] | None:
-    """Flashinfer's paged MLA over the same cache, or None where the package is not there."""
-    try:
-        flashinfer: Any = importlib.import_module("flashinfer")
-    except ImportError:
-        return None
+    """Flashinfer's paged MLA (its fa3 backend) over the same cache, or None where it is not there.
+
+    Either the package, or ``FLASHINFER_MLA``: a module built from its sources (``csrc/batch_mla_sm90_*.cu``), for machines that lack
+    what it imports.
+    """
     import torch
 
     batch = queries[0].shape[0]
-    wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(torch.empty(128 << 20, dtype=torch.uint8, device="cuda"), backend="fa3")
     pages = (lengths + PAGE - 1) // PAGE
     indptr = torch.zeros(batch + 1, dtype=torch.int32, device="cuda")
     indptr[1:] = pages.cumsum(0)
     indices = torch.cat([table[b, : int(pages[b])] for b in range(batch)])
     starts = torch.arange(batch + 1, dtype=torch.int32, device="cuda")
-    wrapper.plan(starts, indptr, indices, lengths, HEADS, LATENT, WIDTH - LATENT, PAGE, False, SCALE, torch.bfloat16, torch.bfloat16)
+    floats = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     latent, rotary = cache[..., :LATENT], cache[..., LATENT:]
+    built = os.environ.get("FLASHINFER_MLA")
+    if built:
+        module: Any = importlib.import_module("tvm_ffi").load_module(built)
+        ints = torch.zeros(8 << 20, dtype=torch.uint8, device="cuda")
+        staged = torch.zeros(8 << 20, dtype=torch.uint8, pin_memory=True)
+        plan, used = module.plan(floats, ints, staged, starts.cpu(), indptr.cpu(), lengths.cpu(), HEADS, LATENT, False)
+        ints[:used].copy_(staged[:used])
+        out = torch.empty(batch, HEADS, LATENT, dtype=torch.bfloat16, device="cuda")
+        return [
+            partial(
+                module.run, floats, ints, plan, q[..., :LATENT], q[..., LATENT:], latent, rotary, indices, out, None, 0, HEADS, PAGE,
+                    SCALE, False, 1.0,
+                1.0, None,
+            )
+            for q in queries
+        ]
+    try:
+        flashinfer: Any = importlib.import_module("flashinfer")
+    except ImportError:
+        return None
+    wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(floats, backend="fa3")
+    wrapper.plan(starts, indptr, indices, lengths, HEADS, LATENT, WIDTH - LATENT, PAGE, False, SCALE, torch.bfloat16, torch.bfloat16)
     return [partial(wrapper.run, q[..., :LATENT], q[..., LATENT:], latent, rotary, return_lse=False) for q in queries]
 
 

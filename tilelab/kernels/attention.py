@@ -359,7 +359,7 @@ def tile(dim: int, dim_v: int, causal: bool) -> int:
     if max(dim, dim_v) > 192:
         return 80
     if dim == dim_v == 128 and not causal:
-        return 176
+        return 160
     return 128
 
 

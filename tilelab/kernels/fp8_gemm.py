@@ -45,7 +45,7 @@ def hopper(
     tiles = tile_rows * columns
     a_scales = (steps, M) if blocks else (1, 1)
     b_scales = (T.ceildiv(N, BLOCK), steps) if blocks else (1, 1)
-    chunk = bn if bn == BLOCK or not blocks else 64  # columns that share one scale of B
+    chunk = bn if bn == BLOCK or not blocks else 64 if bn % 64 == 0 else 32  # columns that share one scale of B
 
     @T.macro
     def store(wg, j, acc, stage, C, by, bx):
@@ -193,7 +193,7 @@ def build(fast: bool, M: int, N: int, K: int, blocks: bool, out_dtype: str, sms:
         return portable(M, N, K, blocks, out_dtype)
     if not blocks:
         return hopper(M, N, K, False, out_dtype, sms, bn=256, stages=4)
-    return hopper(M, N, K, True, out_dtype, sms, bn=128, stages=4)
+    return hopper(M, N, K, True, out_dtype, sms, bn=192 if M * N >= 2048 * 2048 else 128, stages=4, group=16)
 
 
 def fp8_gemm(

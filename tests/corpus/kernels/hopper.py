@@ -12,9 +12,8 @@ def tma_once(A):
     with T.Kernel(1, threads=128):
         s = T.alloc_shared((64, 64), T.float16)
         ready = T.alloc_barrier(1)
-        t = T.get_thread_binding()
-        if t == 0:
-            T.tma_copy(A, s, barrier=ready)
+        T.tma_copy(A, s, barrier=ready)  # by one elected thread: under `if t == 0` the election itself would hang on the device
+        if T.shuffle_elect(128):
             T.barrier_arrive(ready)
         T.mbarrier_wait_parity(ready, 0)
         for i, j in T.Parallel(64, 64):
@@ -38,13 +37,15 @@ def producer_consumer(A, B):
         c = T.alloc_fragment((64, 64), T.float32)
         full = T.alloc_barrier([128, 128])
         empty = T.alloc_barrier([128, 128])
-        with T.ws(1):
+        # One if with two sides: between two `with T.ws(…)` the compiler puts a barrier of the whole block, and the first role never gets there.
+        if T.get_thread_binding() >= 128:
             for k in T.serial(K // 32):
                 T.barrier_wait(empty[k % 2], ((k // 2) & 1) ^ 1)
                 T.copy(A[by * 64 : by * 64 + 64, k * 32 : k * 32 + 32], a[k % 2, :, :])
                 T.copy(B[k * 32 : k * 32 + 32, bx * 64 : bx * 64 + 64], b[k % 2, :, :])
+                T.fence_proxy_async()  # wgmma reads what ordinary stores wrote
                 T.barrier_arrive(full[k % 2])
-        with T.ws(0):
+        else:
             T.clear(c)
             for k in T.serial(K // 32):
                 T.barrier_wait(full[k % 2], (k // 2) & 1)
