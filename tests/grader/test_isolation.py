@@ -14,7 +14,7 @@ from tilelab.grader.submission import read_submission
 from tilelab.grader.wire import END, ERROR, GUARDS, PROGRAM, frame
 
 CHEATS = sorted(Path(__file__).with_name("cheats").glob("*.py"))
-QUICK = Limits(cpu_seconds=2, wall_seconds=4, memory_bytes=256 << 20)
+QUICK = Limits(cpu_seconds=4, wall_seconds=15, memory_bytes=256 << 20)  # a busy machine may still not cut what ends by itself
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server is for Linux")
 
 
@@ -98,5 +98,5 @@ def test_a_fresh_process_does_the_same_where_there_is_no_fork_server(monkeypatch
     captured = capture_isolated(good, "copy", [{"N": 5}, {"N": 7}])
     assert captured.failure is None
     assert len(captured.programs) == 2
-    bad = capture_isolated(read_submission(CHEATS[0].with_name("exits.py"), "copy"), "copy", [{"N": 5}], QUICK)
+    bad = capture_isolated(read_submission(CHEATS[0].with_name("exits.py"), "copy"), "copy", [{"N": 5}])
     assert bad.failure.reason == "exit"
