@@ -133,7 +133,7 @@ def _kernel(out: Svg, k: Record, y: float, named: bool, lang: str) -> float:
     for note in notes(k, lang):
         out.text(column, row, note, "tiny soft")
         row += 15
-    return max(row, y + -(-k["warps_most"] // across) * 16 + 12)
+    return float(max(row, y + -(-k["warps_most"] // across) * 16 + 12))
 
 
 # --------------------------------------------------------------------------------------------------- roofline
