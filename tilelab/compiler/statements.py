@@ -206,7 +206,7 @@ class TileReader(Reader):
 
     def _assert(self, s: Any, loc: ir.SourceLoc | None) -> ir.Body:
         message = "".join(str(p.value) for p in s.message_parts)
-        return (ir.Assert(cond=self.expr(s.condition), message=message, kind=str(s.kind.value), loc=loc),)
+        return (ir.Assert(cond=self.expr(s.condition), message=message, kind=str(s.error_kind.value), loc=loc),)
 
 
 #: TVM class name → the method that reads it.

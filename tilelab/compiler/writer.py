@@ -226,7 +226,7 @@ class _Writer:
             ir.Declare: lambda s: t.DeclBuffer(self.buffer(s.buffer)),
             ir.Block: lambda s: self._block(s, {}),
             ir.Attribute: lambda s: t.AttrStmt(self.attr(s.target, constant=True), s.key, x(s.value), self.body(s.body)),
-            ir.Assert: lambda s: t.AssertStmt(t.StringImm(s.kind), x(s.cond), [t.StringImm(s.message)]),
+            ir.Assert: lambda s: t.AssertStmt(x(s.cond), t.StringImm(s.kind), [t.StringImm(s.message)]),
             ir.Launch: self._launch,
         }
 

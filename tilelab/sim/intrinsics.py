@@ -103,6 +103,14 @@ def _large_uint(low: Array, high: Array) -> Array:
     return result
 
 
+def _multiply_shift(x: Array, y: Array, q: Array, shift: Array) -> Array:
+    """TVM's fixed-point product: rounded to nearest, halves up, as its default lowering does."""
+    total = q.astype(np.int64) + shift
+    product = x.astype(np.int64) * y.astype(np.int64)
+    result: Array = (product + (np.int64(1) << np.maximum(total - 1, 0))) >> total
+    return result.astype(np.int32)
+
+
 _ELEMENTWISE: Mapping[str, PureFn] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": _exp10, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
@@ -117,7 +125,7 @@ _ELEMENTWISE: Mapping[str, PureFn] = {
 PURE: Mapping[str, PureFn] = {
     **{f"tirx.{name}": fn for name, fn in _ELEMENTWISE.items()},
     "tirx.popcount": _popcount, "tirx.clz": _clz, "tirx.large_uint_imm": _large_uint, "tirx.likely": lambda x: x,
-    "tirx.bitwise_and": np.bitwise_and, "tirx.bitwise_or": np.bitwise_or, "tirx.bitwise_xor": np.bitwise_xor,
+    "tirx.q_multiply_shift": _multiply_shift, "tirx.bitwise_and": np.bitwise_and, "tirx.bitwise_or": np.bitwise_or, "tirx.bitwise_xor": np.bitwise_xor,
     "tirx.bitwise_not": np.invert, "tirx.shift_left": np.left_shift, "tirx.shift_right": np.right_shift,
     **{f"tl.__{name}": _ELEMENTWISE[name] for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")},
     "tl.__ffs": _ffs, "tl.__fns": _fns, "tl.fast_rcp": lambda x: 1 / x, "tl.clamp": _clamp, "tl.pow_of_int": _pow_of_int,

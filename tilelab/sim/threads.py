@@ -226,7 +226,7 @@ def _match(kind: str) -> Callable[[Any, ir.Call, Context], Ex]:
             bits = (same * (np.uint64(1) << np.arange(WARP, dtype=np.uint64))).sum(axis=-1, dtype=np.uint64)
             if kind == "all":
                 everyone = (o * (np.uint64(1) << np.arange(WARP, dtype=np.uint64))).sum(axis=-1, keepdims=True, dtype=np.uint64)
-                bits = np.where((bits == everyone).all(axis=-1, keepdims=True), everyone, np.uint64(0))
+                bits = np.where((bits == everyone).all(axis=-1, keepdims=True), bits, np.uint64(0))
             bits = np.moveaxis(bits, -1, axis + 1)
             flat = bits.reshape((*bits.shape[:axis], -1, *bits.shape[axis + 2 :])).take(range(n), axis=axis)
             return unflatten(flat.astype(want), ctx)

@@ -253,7 +253,19 @@ def _pointee(comp: Any, e: ir.Expr, ctx: Context) -> ir.Load:
 
 def cached_load(comp: Any, call: ir.Call, ctx: Context) -> Ex:
     """``T.__ldg``: a read."""
-    ex: Ex = comp.expr(call.args[0], ctx)
+    what = call.args[0]
+    ex: Ex = comp.expr(what if isinstance(what, ir.Load) else _pointee(comp, what, ctx), ctx)
+    return ex
+
+
+def half(comp: Any, call: ir.Call, ctx: Context) -> Ex:
+    """``T.vectorlow``, ``T.vectorhigh`` and ``T.vectorcombine``: halves of vectors, and two of them end to end."""
+    parts = comp.exprs(call.args, ctx)
+    n = sum(lanes(p.dtype) for p in parts)
+    want = lanes(call.dtype)
+    first = n - want if call.op == "tirx.vectorhigh" else 0
+    picks = tuple(ir.Const(dtype="int32", value=first + i) for i in range(want))
+    ex: Ex = shuffle(comp, ir.Shuffle(dtype=call.dtype, vectors=call.args, indices=picks), ctx)
     return ex
 
 
@@ -367,6 +379,7 @@ CALLS = {
     **{f"tl.lds{bits}": loader(bits) for bits in (32, 64, 128)},
     **{f"tl.atomic_addx{n}_elem_op": vector_atomic(n, False) for n in (2, 4)},
     **{f"tl.atomic_addx{n}_ret_elem_op": vector_atomic(n, True) for n in (2, 4)},
+    **dict.fromkeys(("tirx.vectorlow", "tirx.vectorhigh", "tirx.vectorcombine"), half),
     "tl.__ldg": cached_load, "tl.any_of": quantifier(False), "tl.all_of": quantifier(True),
 }  # fmt: skip
 EFFECTS = {
