@@ -62,10 +62,10 @@ class Terminal:
             "g": lambda: self.session.goto(_count(rest)),
         }
         shows: dict[str, Callable[[], str]] = {
-            "p": lambda: array_text(_need(rest), self.session.value(rest)),
+            "p": lambda: self._array(_need(rest), self.session.value(rest)),
             "w": lambda: self._watch(_need(rest)),
             "h": lambda: "\n".join(f"[{i}] {array_text(rest, v, rows=2)}" for i, v in self.session.history(_need(rest))),
-            "v": lambda: "\n".join(array_text(n, v, rows=0) for n, v in self.session.values().items()) or "nothing written yet",
+            "v": lambda: "\n".join(self._array(n, v, rows=0) for n, v in self.session.values().items()) or "nothing written yet",
             "k": lambda: f"breakpoint {self.session.break_at(_need(rest))}",
             "K": lambda: self._clear(rest),
             "t": lambda: prints_text(filter_prints(self.session.prints, line=int(rest) if rest.isdigit() else None)),
@@ -87,14 +87,19 @@ class Terminal:
         self._say(str(step))
         self._say(self._listing(step))
         for name, value in self.session.watched().items():
-            self._say(f"{name}: no value yet" if value is None else array_text(name, value, rows=4))
+            self._say(f"{name}: no value yet" if value is None else self._array(name, value, rows=4))
 
     def _listing(self, step: Step, around: int = 3) -> str:
         return listing(self.sources, step.loc, around=around, stops=[b.line for b in self.session.breakpoints if b.line])
 
     def _watch(self, expression: str) -> str:
         value = self.session.watch(expression)
-        return f"watching {expression}: no value yet" if value is None else array_text(expression, value)
+        return f"watching {expression}: no value yet" if value is None else self._array(expression, value)
+
+    def _array(self, name: str, value: object, rows: int = 8) -> str:
+        """A value with the dtype and scope that the program declares."""
+        known = self.session.trace.buffers.get(name)
+        return array_text(name, value, rows=rows, dtype=known.dtype if known else "", scope=known.scope if known else "")
 
     def _clear(self, rest: str) -> str:
         self.session.clear(_count(rest) if rest else None)

@@ -23,16 +23,16 @@ def listing(sources: Mapping[str, str], loc: SourceLoc | None, *, around: int = 
     )
 
 
-def array_text(name: str, value: Any, *, dtype: str = "", rows: int = 8, columns: int = 8) -> str:
-    """Return a heading (name, dtype, shape, range, count of NaN and Inf) and the corner of the array."""
+def array_text(name: str, value: Any, *, dtype: str = "", scope: str = "", rows: int = 8, columns: int = 8) -> str:
+    """Return a heading (name, dtype, shape, scope, range, count of NaN and Inf) and the corner of the array."""
     array = np.asanyarray(value)
-    head = f"{name}: {dtype or array.dtype.name}{list(array.shape)}"
+    head = f"{name}: {dtype or array.dtype.name}{list(array.shape)}{f' {scope}' if scope else ''}"
     if array.ndim == 0:
         return f"{name} = {_cell(array[()])} ({dtype or array.dtype.name})"
     head += "".join(f"  {key} {text}" for key, text in summary(array))
     table = array.reshape(-1, array.shape[-1])
     body = [" ".join(f"{_cell(v):>10}" for v in row[:columns]) + (" …" if row.size > columns else "") for row in table[:rows]]
-    if len(table) > rows:
+    if rows and len(table) > rows:
         body.append(f"… {len(table) - rows} more rows")
     return "\n".join([head, *("  " + line for line in body)])
 

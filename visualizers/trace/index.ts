@@ -185,6 +185,10 @@ class TraceView {
       e.stopPropagation();
       return;
     }
+    if (e.key === "Escape") {
+      target.blur(); // the page's own keys work again
+      return;
+    }
     if (["s", "b", "n", "o", "c", "r"].includes(e.key)) this.command(e.key);
     else if (e.key === "g") this.stepInput.select();
     else if (e.key === "k" || e.key === "w") this.root.querySelector<HTMLElement>(`[data-ask="${e.key}"]`)?.focus();
