@@ -320,3 +320,57 @@ def test_findings_are_kept_once_a_line_and_counted(run):
     (f,) = [f for f in run(kernel, X=X64).findings if f.code == "TL101"]
     assert f.evidence["times"] == 4
     assert f.indices == {"k": 1, "i": 63}
+
+
+def test_tiles_may_be_copied_before_they_are_whole(run):
+    """Only what is used must be there: a half-written tile may be staged, and its other half dropped."""
+
+    def kernel(use):
+        @T.prim_func
+        def k(X: T.Tensor((40,), "float32"), Y: T.Tensor((40,), "float32")):
+            with T.Kernel(1, threads=64) as _:
+                f = T.alloc_fragment((64,), "float32")
+                s = T.alloc_shared((64,), "float32")
+                for i in T.Parallel(40):
+                    f[i] = X[i]
+                T.copy(f, s)
+                for i in T.Parallel(40):
+                    s[i] = s[i + use] * 2
+                T.copy(s, Y[0:64])
+
+        return k
+
+    x = np.arange(40, dtype=np.float32)
+    trace = run(kernel(0), X=x)
+    np.testing.assert_array_equal(trace.outputs["Y"], x * 2)
+    assert codes(trace) == []
+    assert "TL103" in codes(run(kernel(1), X=x))
+
+
+def test_a_thread_variable_handed_on_by_a_parallel_loop_is_refused(run):
+    @T.prim_func
+    def kernel(X: T.Tensor((64,), "float32"), Y: T.Tensor((1,), "float32")):
+        with T.Kernel(1, threads=64) as _:
+            total = T.alloc_var("float32", init=0.0)
+            for i in T.Parallel(64):
+                total += X[i]
+            Y[0] = total
+
+    trace = run(kernel, X=X64)
+    assert codes(trace) == ["TL703"]
+    assert "total" in trace.findings[0].message
+
+
+def test_a_vectorised_loop_hands_on_in_order(run, rng):
+    @T.prim_func
+    def kernel(X: T.Tensor((64, 8), "float32"), Y: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64) as _:
+            t = T.get_thread_binding()
+            total = T.alloc_local((1,), "float32")
+            total[0] = 0.0
+            for v in T.vectorized(8):
+                total[0] += X[t, v]
+            Y[t] = total[0]
+
+    x = rng.standard_normal((64, 8)).astype(np.float32)
+    np.testing.assert_allclose(run(kernel, X=x).outputs["Y"], x.sum(1), rtol=1e-5, atol=1e-6)

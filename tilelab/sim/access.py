@@ -382,6 +382,36 @@ class Access:
                 need[a] = fr.size[a]
         buf.writable(tuple(need))
 
+    def inside(self, fr: Frame) -> Value:
+        """The lanes inside the buffer; None where all are."""
+        buf: Buf = fr.mem[self.slot]
+        return None if self.box(fr, buf.shape) is not None else self.positions(fr, buf)[1]
+
+    def initialised(self, fr: Frame) -> Value:
+        """The lanes whose element is initialised; None where all are, or where that is to be checked one by one."""
+        buf: Buf = fr.mem[self.slot]
+        if buf.init is True or not fr.run.checks or buf.flying:
+            return None
+        box = self.box(fr, buf.shape)
+        if box is None:
+            return None
+        if buf.init is None:
+            return np.zeros((1,) * self.rank, np.bool_)
+        have = self.init_of(fr, box, buf)
+        return None if have.all() else have.copy()
+
+    def unwrite(self, fr: Frame, have: Value) -> None:
+        """Take the initialised bit back where ``have`` is false."""
+        buf: Buf = fr.mem[self.slot]
+        box = self.box(fr, buf.shape)
+        if box is None:
+            return
+        lost = both(~have, fr.mask)
+        self._ready(fr, buf, lost, None, box)
+        buf.init_array()
+        view = self.init_of(fr, box, buf)
+        view[...] = view & ~lost
+
     def forget(self, fr: Frame) -> None:
         """Mark what this writes as uninitialised: something asynchronous will write it later."""
         buf: Buf = fr.mem[self.slot]

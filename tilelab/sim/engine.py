@@ -44,6 +44,9 @@ def simulate(
         InputError: An input has the wrong shape or dtype, or a size is not known.
     """
     params = params or SimParams()
+    if program.level != "tile":
+        lowered = Unsupported(f"a program of level '{program.level}'", fix="simulate what was captured")
+        return Trace(outputs={}, findings=(_not_yet(lowered),))
     try:
         compiled = _compiled(program, bool(params.record_blocks))
     except Unsupported as e:

@@ -15,7 +15,7 @@ from tilelab.sim.expr import ExprCompiler, affine_fn
 from tilelab.sim.flow import Op, Run, breaks, left, narrow, nothing
 from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, Value, aff_add, both, some, value_of
 from tilelab.sim.races import Nest, NestPlan
-from tilelab.sim.taint import PARALLEL, Taint, private_buffers
+from tilelab.sim.taint import PARALLEL, Taint, carried, private_buffers
 
 
 class LoopCompiler(ExprCompiler):
@@ -205,6 +205,14 @@ class LoopCompiler(ExprCompiler):
         """A hook: work that every thread repeats (TL601)."""
 
     def _parallel(self, s: ir.For, ctx: Context) -> Op:
+        if not ctx.parallel:
+            chained = [data for data in private_buffers(s) if carried(s, data)]
+            if chained and (s.kind == "vectorized" or (self.taint and self.taint.any and not self.taint.shares_out(s))):
+                return self._for(replace(s, kind="serial"), ctx)  # each thread runs it, one turn after the other
+            if chained:
+                name = next(n.buffer.name for n in ir.walk(s) if isinstance(n, ir.Store) and n.buffer.data in chained)
+                what = f"{name}, which the iterations of a T.Parallel hand on in each thread: the layout decides which those are"
+                raise Unsupported(what, ctx.loc, "sum in a fragment with T.reduce_sum, or in a serial loop of each thread")
         axis = ctx.rank
         self.max_rank = max(self.max_rank, axis + 1)
         outermost = not ctx.parallel

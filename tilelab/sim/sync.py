@@ -330,6 +330,18 @@ def arrive(comp: Any, call: ir.Call, ctx: Context) -> Op:
     return Op(run)
 
 
+def arrive_once(comp: Any, call: ir.Call, ctx: Context) -> Op:
+    """``T.tcgen05_mma_arrive``: one arrival, when the products before it are done."""
+    slot, index, _ = barrier_of(comp, call.args[0], ctx)
+    place = Place(ctx)
+
+    def run(fr: Frame) -> None:
+        fr.mem[slot].arrive(at(index, fr), 1, place, fr)
+        fr.run.version += 1
+
+    return Op(run)
+
+
 def expect_tx(comp: Any, call: ir.Call, ctx: Context) -> Op:
     """``T.mbarrier_expect_tx``."""
     slot, index, _ = barrier_of(comp, call.args[0], ctx)
@@ -472,6 +484,7 @@ def waits(body: ir.Body) -> bool:
 EFFECTS = {
     "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive, "tl.ptx_arrive_cluster_barrier": arrive_remote,
     **dict.fromkeys(("tl.cluster_sync", "tl.cluster_arrive", "tl.cluster_arrive_relaxed", "tl.cluster_wait"), cluster_sync),
+    "tl.tcgen05_mma_arrive": arrive_once,
     "tl.mbarrier_expect_tx": expect_tx, "tl.mbarrier_wait_parity": wait_parity, "tirx.ptx_wait_barrier": wait_parity,
     "tirx.tvm_storage_sync": storage_sync, "tl.named_barrier_arrive": named_arrive, "tl.sync_grid": sync_grid,
     "tirx.ptx_wait_group": wait_group, "tl.ptx_wait_group": wait_group,

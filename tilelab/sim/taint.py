@@ -202,6 +202,43 @@ def _writes(body: ir.Body, loops: tuple[ir.Var, ...]) -> Iterator[tuple[ir.Buffe
                     yield a.buffer, a.mins, loops
 
 
+def carried(loop: ir.For, data: ir.Var) -> bool:
+    """Whether an iteration of ``loop`` uses what the one before left in the buffer of ``data``."""
+    return _first_use(loop.body, data) == "read"
+
+
+def _first_use(body: ir.Body, data: ir.Var) -> str:
+    """How ``body`` first touches a buffer: ``"read"``, ``"written"`` (for certain), or not (empty)."""
+    for s in body:
+        own: list[ir.Expr] = []
+        if isinstance(s, ir.Store):
+            own = [s.value, *s.indices]
+        elif isinstance(s, ir.Bind | ir.Eval):
+            own = [s.value]
+        elif isinstance(s, ir.For):
+            own = [s.min, s.extent]
+        elif isinstance(s, ir.If | ir.While):
+            own = [s.cond]
+        elif isinstance(s, ir.Tile):
+            own = list(s.args)
+        for n in (n for e in own for n in ir.walk(e)):
+            if isinstance(n, ir.Load) and n.buffer.data is data:
+                return "read"
+            if isinstance(n, ir.Region) and n.buffer.data is data:
+                return "read" if "r" in n.access else "written"
+        if isinstance(s, ir.Store) and s.buffer.data is data:
+            return "written"
+        if isinstance(s, ir.If):
+            sides = {_first_use(s.then, data), _first_use(s.orelse, data)}
+            if "read" in sides or sides == {"written"}:
+                return "read" if "read" in sides else "written"
+        elif isinstance(s, ir.For | ir.While | ir.Block | ir.Attribute):
+            inside = _first_use(s.body, data)
+            if inside:
+                return inside
+    return ""
+
+
 def stored_buffers(body: ir.Body) -> set[ir.Var]:
     """Data pointers of the buffers that ``body`` may write, by whatever means."""
     out: set[ir.Var] = set()

@@ -14,7 +14,7 @@ from tilelab.sim import dtypes, sync
 from tilelab.sim.context import Context
 from tilelab.sim.expr import binary, const
 from tilelab.sim.flow import Op
-from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported
+from tilelab.sim.lanes import Ex, Frame, Stop, Unsupported, both
 from tilelab.sim.tileops.space import Space, extent_of, per_thread
 
 
@@ -37,7 +37,36 @@ def copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     if dtypes.parse(src.buffer.dtype)[0] != dtypes.parse(dst.buffer.dtype)[0]:
         value, source = comp.cast(value, dst.buffer.dtype, space.ctx), None
     fn, put = value.fn, write.write
-    return Op(space.runs(lambda fr: put(fr, fn(fr), source)))
+    if dst.buffer.scope == "global":
+
+        def outwards(fr: Frame) -> None:
+            inside = write.inside(fr)  # what is dropped need not be there
+            if inside is None:
+                put(fr, fn(fr), source)
+                return
+            old = fr.mask
+            fr.mask = both(old, inside)
+            x = fn(fr)
+            fr.mask = old
+            put(fr, x, None)
+
+        return Op(space.runs(outwards))
+    if src.buffer.scope == "global":
+        return Op(space.runs(lambda fr: put(fr, fn(fr), source)))
+
+    def within(fr: Frame) -> None:
+        """Between tiles, what is not initialised stays so, without a word."""
+        have = read.initialised(fr)
+        if have is None:
+            put(fr, fn(fr), source)
+            return
+        fr.run.checks, checks = False, fr.run.checks
+        x = fn(fr)
+        fr.run.checks = checks
+        put(fr, x, None)
+        write.unwrite(fr, have)
+
+    return Op(space.runs(within))
 
 
 def match(

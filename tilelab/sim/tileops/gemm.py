@@ -9,8 +9,9 @@ import numpy as np
 
 from tilelab import ir
 from tilelab.ops import SPELLING, arg
-from tilelab.sim import arith, dtypes, numbers
+from tilelab.sim import arith, dtypes, numbers, sync
 from tilelab.sim.access import Access
+from tilelab.sim.checks import Place
 from tilelab.sim.context import Context
 from tilelab.sim.expr import const
 from tilelab.sim.flow import Op
@@ -44,6 +45,8 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     fclear = clear.fn
     watch = numbers.product_watch(ctx, c.buffer.name, what) if dtypes.info(c.buffer.dtype).kind == "f" else None
 
+    done = completion(comp, s, ctx)
+
     def run(fr: Frame) -> None:
         read_a(fr)
         read_b(fr)
@@ -66,8 +69,25 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
         if watch is not None and fr.run.checks:
             watch(fr, result.value, operands)
         write_c(fr)
+        if done is not None:
+            done(fr)
 
     return Op(run)
+
+
+def completion(comp: Any, s: ir.Tile, ctx: Context) -> Callable[[Frame], None] | None:
+    """What tells the barrier that an asynchronous product names that it is done."""
+    named = arg(s.op, s.args, "mbar")
+    if not isinstance(named, ir.Load):
+        return None
+    slot, index, _ = sync.barrier_of(comp, named, ctx)
+    place = Place(ctx)
+
+    def run(fr: Frame) -> None:
+        fr.mem[slot].arrive(sync.at(index, fr), 1, place, fr)
+        fr.run.version += 1
+
+    return run
 
 
 def gemm_sp(comp: Any, s: ir.Tile, ctx: Context) -> Op:

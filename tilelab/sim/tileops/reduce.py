@@ -14,7 +14,7 @@ from tilelab.sim.context import Context
 from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
 from tilelab.sim.tileops.gemm import Cell
-from tilelab.sim.tileops.space import Space
+from tilelab.sim.tileops.space import Space, per_thread
 
 
 def _quiet(plain: Callable[..., Value], skipping: Callable[..., Value]) -> Callable[[Value, int, bool], Value]:
@@ -62,10 +62,11 @@ def reduce(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     if kind not in KINDS:
         raise Unsupported(f"T.reduce of kind {kind}", s.loc)
     what = f"T.reduce_{kind}"
-    sp = Space(comp, ctx, comp.exprs(src.extents, ctx), what)
+    tile = not per_thread(comp, s)
+    sp = Space(comp, ctx, comp.exprs(src.extents, ctx), what, tile=tile)
     read = sp.access(src, sp.vars, "read")
     keep = tuple(d for d in range(len(src.mins)) if d != dim)
-    out = Space(comp, ctx, tuple(sp.extents[d] for d in keep), what)
+    out = Space(comp, ctx, tuple(sp.extents[d] for d in keep), what, tile=tile)
     at: tuple[Ex | None, ...] = out.vars
     if len(dst.mins) == len(src.mins):
         at = (*out.vars[:dim], None, *out.vars[dim:])
