@@ -38,6 +38,20 @@ BUNDLES = (
         ("layout", "shared", "build-view.mjs", "package-lock.json"),
     ),
     Bundle(
+        "pipeline",
+        "tilelab/static/pipeline.js",
+        "tilelab/static",
+        "TILELAB_STATIC_OUT",
+        ("pipeline", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
+    ),
+    Bundle(
+        "resources",
+        "tilelab/static/resources.js",
+        "tilelab/static",
+        "TILELAB_STATIC_OUT",
+        ("resources", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
+    ),
+    Bundle(
         "trace",
         "tilelab/static/trace.js",
         "tilelab/static",
