@@ -18,7 +18,6 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(
         (
             "tl.ptx_wgmma_*", "tl.ptx_mma_*", "tl.ptx_ldmatrix", "tl.ptx_stmatrix", "tl.ptx_st_bulk_shared",
-            "tl.ptx_cp_async_barrier_noinc",
             "tl.initialize_wgmma_descriptor", "tl.initialize_tcgen05_descriptor", "tl.increase_descriptor_offset", "tl.create_tma_*",
             "tl.prefetch_tma_descriptor", "tl.tma_load*", "tl.tma_store*",
         ),

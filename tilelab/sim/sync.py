@@ -200,6 +200,8 @@ class Barriers:
 
 def barrier_of(comp: Any, e: ir.Expr, ctx: Context) -> tuple[int, Ex, str]:
     """The slot of a barrier buffer and the index of one barrier in it."""
+    if isinstance(e, ir.Call) and e.op in ("tl.access_ptr", "tirx.address_of"):
+        e = e.args[0]
     if not isinstance(e, ir.Load):
         raise Unsupported("a barrier that is not an element of T.alloc_barrier", ctx.loc)
     comp.block_uniform &= not any(a < len(ctx.grid.blocks) for i in comp.exprs(e.indices, ctx) for a in i.axes)
@@ -482,7 +484,8 @@ def waits(body: ir.Body) -> bool:
 
 
 EFFECTS = {
-    "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive, "tl.ptx_arrive_cluster_barrier": arrive_remote,
+    "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive,
+    "tl.ptx_cp_async_barrier_noinc": arrive, "tl.ptx_arrive_cluster_barrier": arrive_remote,
     **dict.fromkeys(("tl.cluster_sync", "tl.cluster_arrive", "tl.cluster_arrive_relaxed", "tl.cluster_wait"), cluster_sync),
     "tl.tcgen05_mma_arrive": arrive_once,
     "tl.mbarrier_expect_tx": expect_tx, "tl.mbarrier_wait_parity": wait_parity, "tirx.ptx_wait_barrier": wait_parity,
