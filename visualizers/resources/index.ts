@@ -85,7 +85,7 @@ class ResourcesView {
     const part = u.used && u.limit ? Math.min(1, u.used / u.limit) : 0, over = !!u.used && !!u.limit && u.used > u.limit;
     const text = `${u.used === null ? this.t("unknown") : amount(u.used, u.unit)} / ${u.limit === null ? this.t("no_limit") : amount(u.limit, u.unit)}`;
     return h("tr", {}, h("th", { scope: "row" }, this.t(u.key)), h("td", {}, h("span", { class: "tl-meter", role: "img", "aria-label": text },
-      h("span", { class: over ? "tl-over-limit" : "", style: `width:${100 * part}%` }))), h("td", { class: over ? "tl-bad" : "" }, text));
+      h("span", { class: over ? "tl-over-limit" : "", style: `width:${part ? Math.max(1.5, 100 * part) : 0}%` }))), h("td", { class: over ? "tl-bad" : "" }, text));
   }
 
   private kernel(k: ResourceKernel, named: boolean): HTMLElement {
@@ -97,7 +97,7 @@ class ResourcesView {
     const waves = Number(k.waves.toPrecision(3));
     const notes = [k.registers_known ? "" : this.t("registers_unknown"), k.waves ? this.t("waves", { blocks: k.grid.toLocaleString("en"), waves }) : ""].filter(Boolean);
     return h("div", { class: "tl-panel", "data-panel": "budget" },
-      h("h4", {}, named ? k.name : this.t("budget_title"), h("span", {}, this.t("budget_hint"))), h("table", {}, h("tbody", {}, ...k.uses.map(u => this.use(u)))),
+      h("h4", {}, named ? k.name : this.t("budget_title"), h("span", {}, this.t("budget_hint"))), h("div", { class: "tl-wide" }, h("table", {}, h("tbody", {}, ...k.uses.map(u => this.use(u))))),
       h("h4", { style: "margin-top:16px" }, this.t("occupancy"), h("span", {}, this.held(k))),
       h("div", { class: "tl-panels" }, h("div", { class: "tl-warps", role: "img", "aria-label": `${this.t("occupancy_hint")}: ${this.held(k)}` }, ...warps),
         h("ul", {}, ...limits, ...notes.map(n => h("li", { class: "tl-soft" }, n)))));
