@@ -60,16 +60,17 @@ def test_too_many_arrivals(run, rng):
     assert "TL205" in codes(trace)
 
 
-def bulk(wait=True):
+def bulk(wait=True, alone=False):
     @T.prim_func
     def kernel(A: T.Tensor((64, 64), "float16"), Y: T.Tensor((64, 64), "float16")):
         with T.Kernel(1, threads=128) as _:
             t = T.get_thread_binding()
             s = T.alloc_shared((64, 64), "float16")
             ready = T.alloc_barrier(1)
-            if t == 0:
+            if t < (1 if alone else 32):
                 T.tma_copy(A, s, barrier=ready)
-                T.barrier_arrive(ready)
+                if t == 0:
+                    T.barrier_arrive(ready)
             if wait:
                 T.barrier_wait(ready, 0)
             for i, j in T.Parallel(64, 64):
@@ -83,6 +84,19 @@ def test_bulk_copy_lands_at_the_wait(run, rng):
     trace = run(bulk(), A=a)
     np.testing.assert_array_equal(trace.outputs["Y"], a + np.float16(1))
     assert codes(trace) == []
+
+
+def test_bulk_copy_that_nobody_waits_for(run, rng):
+    (f,) = run(bulk(wait=False), A=rng.standard_normal((64, 64)).astype(np.float16)).findings
+    assert f.code == "TL204"
+    assert "asynchronous copy into s" in f.message
+
+
+def test_bulk_copy_needs_its_whole_warp(run, rng):
+    """Seen on a device: the election inside it hangs when one thread comes alone."""
+    (f,) = run(bulk(alone=True), A=rng.standard_normal((64, 64)).astype(np.float16)).findings
+    assert f.code == "TL203"
+    assert "1 of the 32 threads of warp 0" in f.message
 
 
 def test_named_barriers_of_two_groups(run, rng):

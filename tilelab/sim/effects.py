@@ -63,6 +63,31 @@ def divergent(place: Place, fr: Frame, threads: tuple[int, ...]) -> None:
     )  # fmt: skip
 
 
+def part_of_a_warp(place: Place, fr: Frame, what: str) -> None:
+    """Report an operation that elects one thread of a warp, where only a part of the warp comes (TL203)."""
+    ctx = place.ctx
+    threads = ctx.grid.thread_axes
+    if not threads:
+        return
+    on = fr.mask.any(axis=tuple(a for a in range(fr.mask.ndim) if a not in threads))
+    active = np.broadcast_to(on, [fr.size[a] for a in threads]).reshape(-1)
+    short = -active.size % 32
+    warps = np.pad(active, (0, short), constant_values=False).reshape(-1, 32)
+    full = np.pad(np.ones(active.size, np.bool_), (0, short)).reshape(-1, 32)
+    bad = warps.any(axis=1) & (warps != full).any(axis=1)
+    if not bad.any():
+        return
+    warp = int(np.argmax(bad))
+    key = ("elects", ctx.loc and (ctx.loc.file, ctx.loc.line))
+    fr.run.findings.report(
+        key, "TL203",
+        f"{what} elects one thread of a warp by itself, but only {int(warps[warp].sum())} of the {int(full[warp].sum())} threads of "
+        f"warp {warp} come here: the election waits for the others for ever.",
+        ctx.loc, fix="let the whole warp reach it: condition on the warp (thread // 32 == 0), not on one thread",
+        evidence={"warp": warp, "threads": int(warps[warp].sum())}, **checks.where(place, fr, ()),
+    )  # fmt: skip
+
+
 def warp_barrier(comp: Any, call: ir.Call, ctx: Context) -> Op:
     """``T.sync_warp`` orders the lanes of a warp."""
 

@@ -7,6 +7,7 @@ _VENDOR = "it belongs to another vendor's hardware"
 _TENSOR_MEMORY = "it moves data by the layout of Blackwell's tensor memory, which tiles do not have"
 _CLUSTER = "blocks of a cluster are not modelled together"
 _RUNTIME = "it belongs to TVM's runtime on the host"
+_MADE = "it has no meaning of its own: it stands inside other operations, or TVM's passes make it"
 _INSIDE = "TileLang makes it inside its own passes"
 
 #: Operation, or the start of its name (ending in ``*``) → why it is refused.
@@ -37,6 +38,37 @@ REFUSED: dict[str, str] = {
         _INSIDE,
     ),
     "tl.tvm_ffi_call_with_result": _RUNTIME,
+    **dict.fromkeys(
+        (
+            "tirx.TVMBackend*", "tirx.anylist_*", "tirx.tvm_call_*", "tirx.tvm_context_id", "tirx.tvm_stack_*", "tirx.tvm_static_handle",
+            "tirx.tvm_struct_*", "tirx.tvm_throw_last_error", "tirx.nd_mem_alloc_with_scope", "tirx.lookup_param", "tirx.isnullptr",
+            "tirx.start_profile_intrinsic", "tirx.end_profile_intrinsic", "tirx.dma_*", "tirx.ret",
+        ),
+        _RUNTIME,
+    ),
+    **dict.fromkeys(
+        (
+            "tirx.ptx_ldmatrix", "tirx.ptx_mma*", "tirx.mma_fill", "tirx.mma_store", "tirx.ptx_cp_async*", "tirx.ptx_ldg32",
+            "tirx.ptx_init_barrier_thread_count", "tirx.create_barriers", "tirx.tvm_bmma_sync", "tirx.tvm_fill_fragment",
+            "tirx.tvm_load_matrix_sync", "tirx.tvm_mma_sync", "tirx.tvm_store_matrix_sync", "tirx.tvm_thread_allreduce",
+        ),
+        _INSTRUCTION,
+    ),
+    **dict.fromkeys(
+        (
+            "tirx.hip.*", "tirx.metal.*", "tirx.webgpu.*", "tirx.simdgroup_*", "tirx.make_filled_simdgroup_matrix", "tirx.texture2d_*",
+            "tirx.call_spirv_pure_glsl450", "tirx.call_llvm_*", "tirx.vscale", "tirx.get_active_lane_mask",
+        ),
+        _VENDOR,
+    ),
+    **dict.fromkeys(
+        (
+            "tirx.address_of", "tirx.tvm_access_ptr", "tirx.handle_add_byte_offset", "tirx.type_annotation", "tirx.tvm_tuple",
+            "tirx.ignore_loop_partition", "tirx.tvm_thread_invariant", "tirx.undef", "tirx.prefetch", "tirx.q_multiply_shift_per_axis",
+            "tirx.cuda.*", "tirx.dp4a", "tirx.fma", "tirx.atomic_add",
+        ),
+        _MADE,
+    ),
 }  # fmt: skip
 
 

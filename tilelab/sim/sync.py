@@ -150,6 +150,7 @@ class Barriers:
         self.pending = list(counts)
         self.tx = [0] * len(counts)
         self.flying: list[list[tuple[int, Callable[[], None]]]] = [[] for _ in counts]
+        self.landing: list[list[Callable[[], None]]] = [[] for _ in counts]  # complete, but nobody has waited for it yet
 
     def arrive(self, i: int, n: int, place: Place, fr: Frame) -> None:
         """``n`` threads arrive."""
@@ -177,13 +178,12 @@ class Barriers:
             return
         self.flying[i] = []
         self.tx[i] = 0
-        for _, land in flying:
-            land()
+        self.landing[i].extend(land for _, land in flying)
         self.phase[i] ^= 1
         self.pending[i] = self.count[i]
 
     def fly(self, i: int, nbytes: int, land: Callable[[], None]) -> None:
-        """A copy is under way; it lands when the phase completes."""
+        """A copy is under way; it lands, as late as may be, when somebody has waited for the phase."""
         self.flying[i].append((nbytes, land))
         self._settle(i)
 
@@ -202,6 +202,8 @@ def barrier_of(comp: Any, e: ir.Expr, ctx: Context) -> tuple[int, Ex, str]:
     """The slot of a barrier buffer and the index of one barrier in it."""
     if isinstance(e, ir.Call) and e.op in ("tl.access_ptr", "tirx.address_of"):
         e = e.args[0]
+    if isinstance(e, ir.Call) and e.op == "tirx.tvm_access_ptr" and isinstance(e.args[1], ir.Var):
+        e = comp.flat_element(e.args[1], e.args[2], ctx)
     if not isinstance(e, ir.Load):
         raise Unsupported("a barrier that is not an element of T.alloc_barrier", ctx.loc)
     comp.block_uniform &= not any(a < len(ctx.grid.blocks) for i in comp.exprs(e.indices, ctx) for a in i.axes)
@@ -366,6 +368,9 @@ def wait_parity(comp: Any, call: ir.Call, ctx: Context) -> Op:
         i, p = at(index, fr), at(parity, fr) & 1
         if bars.phase[i] == p:
             yield Wait(lambda: bars.phase[i] != p, lambda: bars.describe(i, p), "mbarrier", ctx, fr)
+        due, bars.landing[i] = bars.landing[i], []
+        for land in due:
+            land()
 
     return Op(lambda fr: None, gen)
 

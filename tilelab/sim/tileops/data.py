@@ -10,7 +10,8 @@ import numpy as np
 from tilelab import ir
 from tilelab.finding import finding
 from tilelab.ops import SPELLING, arg
-from tilelab.sim import dtypes, sync
+from tilelab.sim import dtypes, effects, sync
+from tilelab.sim.checks import Place
 from tilelab.sim.context import Context
 from tilelab.sim.expr import binary, const
 from tilelab.sim.flow import Op
@@ -149,7 +150,7 @@ def rows_by_index(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
     gathers = bool(s.attrs.get("is_gather4"))
     kind = "gather4" if gathers else "scatter4"
-    names, first = s.attrs[f"{kind}_rows"], s.attrs[f"{kind}_col"]
+    names, first = s.attrs["gather4_rows"], s.attrs["gather4_col"]  # of scatters too
     tile = dst if gathers else src
     space = Space(comp, ctx, comp.exprs(tile.extents, ctx), f"T.tma_{kind}")
     rows = [comp.expr(_expr(r), space.ctx) for r in names]  # type: ignore[union-attr]
@@ -181,6 +182,8 @@ def rows_by_index(comp: Any, s: ir.Tile, ctx: Context) -> Op:
 
 
 def _expr(x: Any) -> ir.Expr:
+    if isinstance(x, ir.AttrMap):  # a plain number among attributes that are constants
+        x = dict(x.items)["raw"]
     return x if isinstance(x, ir.Expr) else ir.Const(dtype="int32", value=x)
 
 
@@ -201,9 +204,12 @@ def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     slot, index, _ = sync.barrier_of(comp, barrier, ctx)
     begin, nbytes = _deferred(comp, s, ctx)
     mask = s.attrs.get("cluster_mask")
+    place = Place(ctx)
     several = int(mask.value if isinstance(mask, ir.Const) else mask) if mask is not None else 0  # type: ignore[arg-type]
 
     def run(fr: Frame) -> None:
+        if fr.mask is not None and fr.run.checks:
+            effects.part_of_a_warp(place, fr, "T.tma_copy")
         bars = fr.mem[slot]
         i = sync.at(index, fr)
         n = nbytes(fr)
