@@ -13,7 +13,7 @@ HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 64
 
 
 def work(batch: int, context: int) -> Work:
-    """Pages in random order, bfloat16."""
+    """Uniform lengths, bfloat16."""
     import torch
 
     from tilelab.kernels import decode as op

@@ -233,10 +233,8 @@ def build(fast: bool, heads: int, kv_heads: int, dim: int, page: int, splits: in
 
 
 def choose_splits(batch: int, kv_heads: int, longest: int, sms: int) -> int:
-    """Parts that bring at least two blocks to every multiprocessor, of four tiles or more; a few whole waves where there are many
-    blocks."""
-    blocks = batch * kv_heads
-    return max(1, min(-(-2 * sms // blocks), -(-longest // (4 * BN)), 64))
+    """As many parts as two blocks a multiprocessor take in one wave, of four tiles or more."""
+    return max(1, min(2 * sms // (batch * kv_heads), -(-longest // (4 * BN)), 64))
 
 
 def decode(
