@@ -194,8 +194,18 @@ def arguments(kernel: Any, program: ir.Program, tensors: tuple[Any, ...], consts
 
 
 def sizes(program: ir.Program, consts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of ``consts`` that are dynamic sizes of the program."""
-    return {name: consts[name] for name in ir.dynamic_sizes(program) if name in consts}
+    """Return those of ``consts`` that are dynamic sizes of the program.
+
+    Raises:
+        InputError: One is not a whole number from 0 up.
+    """
+    from tilelab.errors import InputError
+
+    found = {name: consts[name] for name in ir.dynamic_sizes(program) if name in consts}
+    for name, value in found.items():
+        if not hasattr(value, "__index__") or isinstance(value, bool) or value < 0:
+            raise InputError(f"{name} is a size of {program.name}, {value!r} was given", fix="give a whole number from 0 up")
+    return found
 
 
 def _positional(kernel: Any, tensors: tuple[Any, ...], names: list[str]) -> tuple[Any, ...]:

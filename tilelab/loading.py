@@ -64,9 +64,9 @@ def load_module(file: str) -> types.ModuleType:
         KernelRefused: TileLang refused a kernel while the file ran.
     """
     path = Path(file)
-    if not path.is_file():
-        kind = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{file} {kind}", fix="write FILE.py::KERNEL")
+    if not file or not path.is_file():
+        kind = "is a folder" if file and path.is_dir() else "does not exist"
+        raise InputError(f"{file or 'the file, which has no name,'} {kind}", fix="write FILE.py::KERNEL")
     if path.suffix not in (".py", ".ipynb"):
         raise InputError(f"{file} is neither a .py nor an .ipynb file")
     text, source_name = _source(path, file)
@@ -78,7 +78,7 @@ def load_module(file: str) -> types.ModuleType:
     linecache.cache[source_name] = (len(text), None, text.splitlines(keepends=True), source_name)
     from tilelab.compiler import loading
 
-    with _beside(path.resolve().parent), _prints_to_stderr(), loading({source_name: file}):
+    with _beside(path.resolve().parent), prints_to_stderr(), loading({source_name: file}):
         try:
             exec(code, module.__dict__)
         except SystemExit as error:
@@ -159,14 +159,36 @@ def _beside(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _prints_to_stderr() -> Iterator[None]:
-    """Send what the file prints to stderr: stdout is for results. TileLang's own chatter on descriptor 2 is silenced apart."""
+def prints_to_stderr() -> Iterator[None]:
+    """Send what the user's code prints, be it on descriptor 1, to stderr: stdout is for results.
+
+    TileLang's own chatter on descriptor 2 is silenced apart.
+    """
     try:
         outlet = os.fdopen(os.dup(2), "w", buffering=1, encoding="utf-8", errors="replace")
     except OSError:
         outlet = open(os.devnull, "w")  # noqa: SIM115, PTH123 - closed below
-    with outlet, contextlib.redirect_stdout(outlet), contextlib.redirect_stderr(outlet):
+    with outlet, _descriptor(1, outlet.fileno()), contextlib.redirect_stdout(outlet), contextlib.redirect_stderr(outlet):
         yield
+
+
+@contextlib.contextmanager
+def _descriptor(number: int, to: int) -> Iterator[None]:
+    """Point a descriptor elsewhere for a while; one that is closed stays closed."""
+    try:
+        kept = os.dup(number)
+    except OSError:
+        yield
+        return
+    if sys.stdout is not None:
+        with contextlib.suppress(ValueError):
+            sys.stdout.flush()
+    os.dup2(to, number)
+    try:
+        yield
+    finally:
+        os.dup2(kept, number)
+        os.close(kept)
 
 
 def _told(error: Exception, file: str, source_name: str) -> InputError:

@@ -150,6 +150,10 @@ def check(param: ir.Param, value: Any, sizes: dict[str, Any]) -> None:
     if param.buffer is None:
         if isinstance(value, np.ndarray):
             raise InputError(f"{param.name} is a {param.var.dtype}, an array of shape {value.shape} was given")
+        whole = hasattr(value, "__index__") or (isinstance(value, float) and value.is_integer())
+        fits = hasattr(value, "__float__") and (whole or not param.var.dtype.startswith(("int", "uint")))
+        if not fits and param.var.dtype != "handle":
+            raise InputError(f"{param.name} is a {param.var.dtype}, {value!r} was given", fix="give a number of that type")
         sizes.setdefault(param.name, value)
         return
     if not isinstance(value, np.ndarray):
@@ -241,6 +245,7 @@ def _make(kind: str | None, shape: tuple[int, ...], dtype: str, rng: np.random.G
 
 def _scalar(param: ir.Param, sizes: Mapping[str, Any]) -> Any:
     if param.name in sizes:
+        check(param, sizes[param.name], dict(sizes))
         return sizes[param.name]
     if param.var.dtype == "handle":
         return None

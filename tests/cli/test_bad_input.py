@@ -45,6 +45,7 @@ def one_line(done, code, *said):
         (".::k", (". is a folder",)),
         ("k.py::absent", ("no kernel 'absent'", "copy")),
         ("k.py", ("names no kernel", "k.py::copy")),
+        ("::k", ("has no name",)),
         ("k.txt::k", ("neither a .py nor an .ipynb",)),
         ("syntax.py::k", ("syntax.py:2", "Python cannot parse")),
         ("bytes.py::k", ("bytes.py", "Python")),
@@ -84,6 +85,7 @@ def test_files(cli, kernel, spec, said):
         (["--const", "N=64", "--target", "sm_1"], ("sm_1",)),
         (["--const", "N=64", "--level", "warp"], ("--level",)),
         (["--const", "N=64", "--block", "a"], ("--block",)),
+        (["--const", "N=64", "--seed", "-3"], ("--seed", "-3")),
         (["--no-such-option"], ("--no-such-option",)),
         (["--const", "N=64", "--outputs", "k.py/out"], ("cannot write",)),
     ],
@@ -93,6 +95,69 @@ def test_options(cli, kernel, options, said):
     np.save(kernel / "short.npy", np.zeros(32, np.float32))
     np.save(kernel / "double.npy", np.zeros(64))
     one_line(cli("check", "k.py::copy", *options), 2, *said)
+
+
+OPEN = """
+import tilelang.language as T
+
+n = T.dynamic("n")
+
+@T.prim_func
+def scale(A: T.Tensor((n,), "float32"), O: T.Tensor((n,), "float32"), k: T.int32):
+    with T.Kernel(T.ceildiv(n, 32), threads=32) as bx:
+        for i in T.Parallel(32):
+            if bx * 32 + i < n:
+                O[bx * 32 + i] = A[bx * 32 + i] * k
+
+def of(M):
+    print("made for", M)
+    return scale
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["n=64.5", "k=2"], ("n is a size of scale", "64.5")),
+        (["n=-4", "k=2"], ("n is a size of scale", "-4")),
+        (["n='x'", "k=2"], ("n is a size of scale", "'x'")),
+        (["n=64", "k=2.5"], ("k is a int32", "2.5")),
+        (["n=64", "k='x'"], ("k is a int32", "'x'")),
+        (["n=64"], ("k (int32) has no value", "--const k=VALUE")),
+        (["n=64", "k=2", "m=1"], ("scale has no constant m", "it takes n, k")),
+    ],
+)
+def test_constants_that_do_not_fit(cli, tmp_path, monkeypatch, options, said):
+    (tmp_path / "open.py").write_text(OPEN)
+    monkeypatch.chdir(tmp_path)
+    one_line(cli("check", "open.py::scale", *(x for o in options for x in ("--const", o))), 2, *said)
+
+
+def test_what_a_function_prints_is_not_on_stdout(cli, tmp_path, monkeypatch):
+    (tmp_path / "open.py").write_text(OPEN.replace('print("made for", M)', 'print("made for", M); import os; os.write(1, b"raw")'))
+    monkeypatch.chdir(tmp_path)
+    options = ["open.py::of", "--const", "M=1", "--const", "n=40", "--const", "k=2", "--json"]
+    for command in (["check"], ["view", "layout"], ["debug"]):
+        done = cli(*command, *options)
+        assert done.code == 0, done.err
+        assert done.json
+        assert "made for 1" in done.err
+
+
+def test_a_finding_names_no_file_of_the_compiler(cli, tmp_path, monkeypatch):
+    (tmp_path / "d.py").write_text(
+        "import tilelang.language as T\n\ndef make():\n    @T.prim_func\n    def k(O: T.Tensor((8,), 'nosuch')):\n"
+        "        with T.Kernel(1, threads=32) as _:\n            T.clear(O)\n    return k\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    (found,) = cli("check", "d.py::make", "--json").json["findings"]
+    assert (found["code"], found["file"], found["line"]) == ("TL702", "d.py", 5)
+
+
+def test_more_memory_than_there_is(cli, tmp_path, monkeypatch):
+    (tmp_path / "open.py").write_text(OPEN)
+    monkeypatch.chdir(tmp_path)
+    one_line(cli("check", "open.py::scale", "--const", "n=100000000000000", "--const", "k=2"), 3, "memory")
 
 
 def test_a_function_that_makes_no_kernel(cli, kernel):

@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `tilelab … | head`: the reader has gone, and nothing more can be said
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError as error:
+        print(f"tilelab: this machine has too little memory: {error or 'no more to be had'}. choose smaller sizes", file=sys.stderr)
+        return 3
     except Exception as error:
         if os.environ.get("TILELAB_TRACEBACK"):
             raise

@@ -40,7 +40,7 @@ def _seconds(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Check the kernel and report."""
     from tilelab.api import canonical
-    from tilelab.loading import load_kernel, shown_files
+    from tilelab.loading import load_kernel, prints_to_stderr, shown_files
     from tilelab.reports import describe_output, plain, print_json
     from tilelab.trace import SimParams
 
@@ -48,9 +48,9 @@ def run(args: argparse.Namespace) -> int:
     block = options.block(args) if args.block else None
     params = canonical(SimParams(seed=args.seed, target=args.target))
     loaded = load_kernel(args.kernel)
-    trace, findings, proof = examine(
-        loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=args.prove_seconds if args.prove else 0
-    )
+    seconds = args.prove_seconds if args.prove else 0
+    with prints_to_stderr():  # a function that makes the kernel may print
+        trace, findings, proof = examine(loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=seconds)
     prints = [p for p in (trace.prints if trace else ()) if block is None or p.block == block]
     report: dict[str, Any] = {
         "kernel": args.kernel,

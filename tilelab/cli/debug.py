@@ -26,14 +26,15 @@ def run(args: argparse.Namespace) -> int:
     from tilelab import api
     from tilelab.debugger import Session
     from tilelab.debugger.terminal import Terminal
-    from tilelab.loading import load_kernel, shown_files
+    from tilelab.loading import load_kernel, prints_to_stderr, shown_files
     from tilelab.tensors import default_inputs
     from tilelab.trace import SimParams
 
     consts, block = options.consts(args), options.block(args)
     params = api.canonical(SimParams(seed=args.seed, target=args.target, record_blocks=(block,)))
     loaded = load_kernel(args.kernel)
-    program = api.program_of(loaded.kernel, consts=consts, files=shown_files(loaded))
+    with prints_to_stderr():
+        program = api.program_of(loaded.kernel, consts=consts, files=shown_files(loaded))
     inputs = api.sizes(program, consts) | default_inputs(program, seed=args.seed, how=options.inputs(args), consts=consts)
     trace = api.run(program, inputs, level=args.level, params=params)
     session = Session(trace, block=block)

@@ -20,9 +20,16 @@ def add_kernel_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", choices=("tile", "thread"), default="tile", help="what to simulate. Default: tile")
     parser.add_argument("--target", default="sm_80", metavar="T", help="the GPU whose rules and budgets hold. Default: sm_80")
     parser.add_argument("--block", default=None, metavar="X[,Y[,Z]]", help="the block to look at. Default: 0,0,0")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs not given. Default: 0")
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="seed of inputs not given. Default: 0")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=HOW", help="zeros, ones, arange, rand, randint or FILE.npy")
     parser.add_argument("--outputs", default=None, metavar="DIR", help="write each output as DIR/NAME.npy")
+
+
+def whole(text: str) -> int:
+    """Read a whole number from 0 up; for argparse."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 0 up")
+    return int(text)
 
 
 def consts(args: argparse.Namespace) -> dict[str, Any]:

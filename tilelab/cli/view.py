@@ -41,12 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw it."""
     from tilelab.files import write_text
+    from tilelab.loading import prints_to_stderr
     from tilelab.views.view import SUFFIXES
 
     if args.kind not in _KINDS:
         raise InputError(f"no view is called {args.kind!r}", fix=f"there is {', '.join(_KINDS)}")
     fmt = "json" if args.json else args.format or SUFFIXES.get(Path(args.output or "").suffix, "text")
-    text = _KINDS[args.kind](args).render(fmt)
+    with prints_to_stderr():
+        view = _KINDS[args.kind](args)
+    text = view.render(fmt)
     if args.output:
         write_text(args.output, text)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,9 +99,9 @@ def _capture(kernel: Any, tensors: tuple[Any, ...], consts: dict[str, Any], dept
     if kind == "JITImpl":
         return _capture_jit(kernel, tensors, consts)
     if kind == "PrimFunc":
-        return read_prim_func(kernel)
+        return _taking(read_prim_func(kernel), consts)
     if kind == "JITKernel":
-        return read_prim_func(kernel.prim_func, outputs=kernel.out_idx)
+        return _taking(read_prim_func(kernel.prim_func, outputs=kernel.out_idx), consts)
     if callable(kernel) and not isinstance(kernel, type) and depth < 3:
         return _capture(_call(kernel, consts), tensors, consts, depth + 1)
     name = getattr(kernel, "__name__", kind)
@@ -134,7 +134,7 @@ def _give(names: list[str]) -> str:
 def _capture_jit(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> ir.Program:
     func = jit.func
     if type(func).__name__ == "PrimFunc":
-        return read_prim_func(func, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit))
+        return _taking(read_prim_func(func, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit)), consts)
     # TileLang's cache does not notice that a Python global changed since: build afresh.
     getattr(func, "p1_cache", {}).clear()
     name = func.orig_func.__name__
@@ -158,11 +158,20 @@ def _capture_jit(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> 
         raise InputError(f"{name} needs {wanted[1]}", fix=_give([wanted[1]])) from None
     program = read_prim_func(prim, outputs=jit.out_idx, extra_attrs=_compile_attrs(jit, prim))
     sizes = {v.name for t in func.p1_cache.values() for v in t.constexprs or ()}
-    known = {*parameters, *sizes, *ir.dynamic_sizes(program)}
-    unknown = [n for n in consts if n not in known]
-    if unknown and not _takes_all(parameters):
-        listed = [*values, *sorted(sizes), *ir.dynamic_sizes(program)]
-        raise InputError(f"{name} has no constant {', '.join(unknown)}", fix=f"it takes {', '.join(listed) if listed else 'none'}")
+    return program if _takes_all(parameters) else _taking(program, consts, name, [*values, *sorted(sizes)], set(parameters))
+
+
+def _taking(
+    program: ir.Program, consts: Mapping[str, Any], name: str = "", values: Sequence[str] = (), parameters: Set[str] = frozenset()
+) -> ir.Program:
+    """Return the program, unless a constant was given that nothing there takes: neither it, nor what made it."""
+    sizes = ir.dynamic_sizes(program)
+    unknown = [n for n in consts if n not in {*values, *parameters, *sizes, *(p.name for p in program.params)}]
+    if unknown:
+        listed = list(dict.fromkeys([*values, *sizes, *(p.name for p in program.params if p.buffer is None)]))
+        raise InputError(
+            f"{name or program.name} has no constant {', '.join(unknown)}", fix=f"it takes {', '.join(listed) if listed else 'none'}"
+        )
     return program
 
 

@@ -156,7 +156,7 @@ def _not_users() -> tuple[str, ...]:
 
 
 def _is_user(file: str) -> bool:
-    if is_library(file) or file.startswith(("python/", "/project/")):
+    if is_library(file) or file.startswith(("python/", "/project/")) or file.endswith((".cc", ".cpp", ".h", ".pxi", ".pyx")):
         return False
     return "site-packages" in file or not file.startswith(_not_users())
 
