@@ -235,11 +235,12 @@ def race(
     if fr.run.findings.seen(key):
         return
     index = acc.at(fr, lane)
-    verb = {"write-write": "write", "read-write": "write what another reads of", "write-read": "read what another writes of"}[kind]
+    what = element(buf.name, index)
     same = " (the same value)" if severity != "error" else ""
+    said = f"several {who} write {what}{same}" if kind == "write-write" else f"{what} is written by one and read by another of the {who}"
     fr.run.findings.add(
         key, "TL201",
-        f"different {who} {verb} {element(buf.name, index)}{same} with nothing that orders them.",
+        f"{said}, with nothing that orders them.",
         acc.loc, fix=fix, severity=severity,
         evidence={"buffer": buf.name, "scope": buf.scope, "index": index, "kind": kind, "other": other}, **where(acc, fr, lane),
     )  # fmt: skip

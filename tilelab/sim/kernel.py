@@ -169,7 +169,7 @@ class Compiler(vectors.VectorCompiler):
         for data, counts in _items(attrs.get("barrier_init")):
             self.barriers[data] = tuple(int(n.value if isinstance(n, ir.Const) else n) for n in counts)
         for data, value in _items(attrs.get("safe_value_map")):
-            self.safe[data] = value.value if isinstance(value, ir.Const) else value
+            self.safe[data] = self.expr(value, self.host).fn(Frame(None, 0, 0, 0)) if isinstance(value, ir.Expr) else value
 
     def _block(self, s: ir.Block, ctx: Context) -> Op:
         self.read_attrs(s.attrs)

@@ -366,7 +366,7 @@ class Nest:
         checks.race(
             acc, fr, buf, lane, kind, self.plan.who,
             {"writer": int(writer[at]), "reader": int(reader[at])},
-            "read what you need into another buffer first, split the loop in two (a barrier comes between), or use an atomic or T.reduce_*",
+            "T.atomic_add or T.reduce_sum for a sum; else read into another buffer first, or split the loop (a barrier comes between)",
         )  # fmt: skip
 
 

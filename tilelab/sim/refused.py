@@ -65,7 +65,7 @@ REFUSED: dict[str, str] = {
         (
             "tirx.address_of", "tirx.tvm_access_ptr", "tirx.handle_add_byte_offset", "tirx.type_annotation", "tirx.tvm_tuple",
             "tirx.ignore_loop_partition", "tirx.tvm_thread_invariant", "tirx.undef", "tirx.prefetch", "tirx.q_multiply_shift_per_axis",
-            "tirx.cuda.*", "tirx.dp4a", "tirx.fma", "tirx.atomic_add",
+            "tirx.cuda.*", "tirx.dp4a", "tirx.atomic_add",
         ),
         _MADE,
     ),
