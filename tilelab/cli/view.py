@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         write_text(args.output, text)
     else:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    return 0
+    return 1 if view.kind == "conflict" else 0
 
 
 def _layout(args: argparse.Namespace) -> Any:

@@ -6,19 +6,23 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tilelab import ir
+from tilelab.analysis.runs import edit
 from tilelab.compiler.provenance import decode
 from tilelab.compiler.refusals import first_sentence, plain
+from tilelab.compiler.staging import staged
 from tilelab.finding import Finding, finding
 from tilelab.layout import Layout
-from tilelab.ops import SPELLING, TILE_OPS
+from tilelab.ops import SPELLING, TILE_OPS, arg, position
 
 _CONFLICT = re.compile(r"Layout infer conflict between (?P<a>[\w.]+) and (?P<b>[\w.]+)(?P<where>[^\n]*)")
 _FRAGMENT = re.compile(r"^\s*(?P<role>loop|fragment|\w+)?\s*(?P<text>Fragment\(.*\))\s*$", re.MULTILINE)
 _MARKER = re.compile(r"-->\s+(?P<file>.+?):(?P<line>\d+)(?::\d+)?\s*$", re.MULTILINE)
 _BIN = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod"}
+_POLICIES = ("Square", "FullRow", "FullCol")  # by value, as in T.GemmWarpPolicy
 _GEMMS = frozenset(op for op in TILE_OPS if "gemm" in op)
 
 #: Tells whether an edited program gets layouts: remedies are offered only if they work.
@@ -30,7 +34,7 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
     text = str(error)
     conflict = _CONFLICT.search(text)
     if conflict:
-        return _conflict(conflict, text, program)
+        return _conflict(conflict, text, program, tries)
     if "no available layout" in text:
         return _no_layout(program, tries)
     place = _MARKER.search(text)
@@ -49,7 +53,7 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
 
 
 # -------------------------------------------------------------------------------------------------- conflicts
-def _conflict(match: re.Match[str], text: str, program: ir.Program) -> Finding:
+def _conflict(match: re.Match[str], text: str, program: ir.Program, tries: Tries) -> Finding:
     a, b = match["a"], match["b"]
     first, second = _user(program, a), _user(program, b)
     loc = _where_both(program, a, b) or (second.loc if second else None) or _alloc(program, b)
@@ -60,6 +64,8 @@ def _conflict(match: re.Match[str], text: str, program: ir.Program) -> Finding:
         "lines": {name: op.loc.line for name, op in ((a, first), (b, second)) if op is not None and op.loc is not None},
     }
     part = _first_difference(maps)
+    other = b if second is not None else a
+    evidence["remedies"] = [told for told, edited in _remedies(program, other) if tries(edited)]
     if part is not None:
         evidence["parts_at"] = part
     wants = " and ".join(_want(name, op) for name, op in ((a, first), (b, second)) if op is not None)
@@ -68,14 +74,33 @@ def _conflict(match: re.Match[str], text: str, program: ir.Program) -> Finding:
         message += f": element {tuple(part['index'])} is with thread {part['threads'][0]} in one and {part['threads'][1]} in the other"
     if wants:
         message += f" ({wants})"
-    other = b if second is not None else a
-    shared = f"{other}_shared"
-    fix = f"stage {other} in shared memory: allocate {shared} with T.alloc_shared, T.copy into it, and give {shared} to the T.gemm"
-    if first is not None and second is not None:
-        fix += "; or use the same policy in both gemms"
+    fix = "; or ".join(evidence["remedies"][:2]) or f"stage {other} in shared memory, or give every T.gemm the same policy"
     return finding(
         "TL402", f"{message}.", fix=f"{fix}.", file=loc.file if loc else None, line=loc.line if loc else None, evidence=evidence
     )  # fmt: skip
+
+
+def _remedies(program: ir.Program, name: str) -> Iterator[tuple[str, ir.Program]]:
+    """Edited programs that may have layouts: ``name`` staged in shared memory; one policy for every gemm; other numbers of threads."""
+    yield (
+        f"stage {name} in shared memory: allocate {name}_shared with T.alloc_shared, T.copy into it, and give {name}_shared to the T.gemm",
+        staged(program, name),
+    )
+    policies = [arg(n.op, n.args, "policy") for n in ir.walk(program) if isinstance(n, ir.Tile) and n.op in _GEMMS]
+    if len(policies) > 1:
+        for value, name in enumerate(_POLICIES):
+            yield f"use policy=T.GemmWarpPolicy.{name} in every T.gemm", edit(program, partial(_with_policy, value=value))
+    threads = _threads(next((s for s in ir.walk(program) if isinstance(s, ir.Launch)), None))
+    for n in (128, 64, 32):
+        if n < threads:
+            yield f"use threads={n}", _with_threads(program, n)
+
+
+def _with_policy(s: ir.Stmt, value: int) -> ir.Stmt:
+    if not isinstance(s, ir.Tile) or s.op not in _GEMMS:
+        return s
+    at = position(s.op, "policy")
+    return replace(s, args=(*s.args[:at], ir.Const(dtype="int32", value=value), *s.args[at + 1 :]))
 
 
 def _want(name: str, op: ir.Tile) -> str:

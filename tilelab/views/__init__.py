@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilelab.views.conflict_view import conflict
 from tilelab.views.layout_view import layout
 from tilelab.views.pipeline_view import pipeline
 from tilelab.views.resources_view import resources
@@ -12,4 +13,4 @@ from tilelab.views.view import FORMATS, View
 #: the kinds of view that exist
 KINDS = tuple(VERSIONS)
 
-__all__ = ["FORMATS", "KINDS", "View", "layout", "pipeline", "prints", "resources", "trace"]
+__all__ = ["FORMATS", "KINDS", "View", "conflict", "layout", "pipeline", "prints", "resources", "trace"]

@@ -13,8 +13,10 @@ import numpy as np
 from tilelab import ir, layout_make
 from tilelab.artifact import Artifact
 from tilelab.errors import InputError
+from tilelab.finding import KernelRefused
 from tilelab.layout import BANK_BYTES, Layout, shape_text
 from tilelab.views import layout_facts
+from tilelab.views.conflict_view import conflict
 from tilelab.views.formula import formula
 from tilelab.views.schema import LayoutRecord
 from tilelab.views.view import View
@@ -56,11 +58,19 @@ def layout(
         at: Where to cut the other axes, one index for each axis. Default: zeros.
         lang: Language of the fixed words, ``"en"`` or ``"zh"``.
 
+    Returns:
+        The view; where the kernel's layouts conflict (TL402), both maps side by side (kind ``"conflict"``).
+
     Raises:
         InputError: There is no such layout, or shapes do not fit.
     """
     given = {"shape": shape, "kind": kind, "dtype": dtype, "threads": threads, "replicate": replicate}
-    layouts, canonical = _layouts(source, target, consts, given)
+    try:
+        layouts, canonical = _layouts(source, target, consts, given)
+    except KernelRefused as refused:
+        if refused.finding.code == "TL402" and all(m.get("owners") for m in refused.finding.evidence.get("maps", ({},))):
+            return conflict(refused.finding, lang=lang)
+        raise
     selected = _select(layouts, buffer)
     shown = layouts[selected]
     records = [record(one, values=values if one is shown else None, axes=axes if one is shown else None, at=at if one is shown else None)

@@ -18,6 +18,7 @@ from tilelab.views.schema import VERSIONS
 
 #: kind → module with ``text(view)``, ``svg(view)``, ``table(view, rows)`` and ``matplotlib(view)``
 _LOWERINGS = {
+    "conflict": "tilelab.views.conflict_view",
     "layout": "tilelab.views.layout_lower",
     "pipeline": "tilelab.views.pipeline_lower",
     "resources": "tilelab.views.resources_lower",

@@ -50,6 +50,12 @@ PIPELINE_WORDS: Mapping[str, tuple[str, str]] = {
     "read_by": ("reads", "读"),
     "written_by": ("writes", "写"),
     "asynchronous": ("asynchronous", "异步"),
+    "conflict_hint": ("outlined: another owner in the other map", "描边：在另一映射中属于别的线程"),
+    "parts_count": ("{count} of {total} elements have another owner", "{total} 个元素中有 {count} 个归属不同"),
+    "parts_at": ("first at {index}: thread {one} against thread {two}", "首先在 {index}：线程 {one} 与线程 {two}"),
+    "wanted_by": ("wanted by line {line}", "由第 {line} 行决定"),
+    "works": ("tried, and works", "试过，可行"),
+    "apart": ("where they part", "分歧之处"),
     "pipeline_hint": ("Hover or use the arrow keys: the same iteration lights up everywhere; click or Enter pins, Escape frees.",
                       "悬停或用方向键移动：同一次迭代处处点亮；单击或回车固定，Esc 取消。"),
 }  # fmt: skip
