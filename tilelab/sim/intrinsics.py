@@ -125,7 +125,8 @@ _ELEMENTWISE: Mapping[str, PureFn] = {
 PURE: Mapping[str, PureFn] = {
     **{f"tirx.{name}": fn for name, fn in _ELEMENTWISE.items()},
     "tirx.popcount": _popcount, "tirx.clz": _clz, "tirx.large_uint_imm": _large_uint, "tirx.likely": lambda x: x,
-    "tirx.q_multiply_shift": _multiply_shift, "tirx.bitwise_and": np.bitwise_and, "tirx.bitwise_or": np.bitwise_or, "tirx.bitwise_xor": np.bitwise_xor,
+    "tirx.q_multiply_shift": _multiply_shift,
+    "tirx.bitwise_and": np.bitwise_and, "tirx.bitwise_or": np.bitwise_or, "tirx.bitwise_xor": np.bitwise_xor,
     "tirx.bitwise_not": np.invert, "tirx.shift_left": np.left_shift, "tirx.shift_right": np.right_shift,
     **{f"tl.__{name}": _ELEMENTWISE[name] for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")},
     "tl.__ffs": _ffs, "tl.__fns": _fns, "tl.fast_rcp": lambda x: 1 / x, "tl.clamp": _clamp, "tl.pow_of_int": _pow_of_int,
