@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOME = {
     "capture": "tilelab.compiler",
     "lower": "tilelab.compiler",
+    "whatif": "tilelab.compiler.whatif",
     "simulate": "tilelab.api",
     "check": "tilelab.api",
     "debug": "tilelab.debugger",
@@ -19,7 +20,7 @@ _HOME = {
     "load_ipython_extension": "tilelab.magics",
     "unload_ipython_extension": "tilelab.magics",
 }
-__all__ = ["SimParams", "capture", "check", "debug", "lower", "puzzle", "simulate", "view"]
+__all__ = ["SimParams", "capture", "check", "debug", "lower", "puzzle", "simulate", "view", "whatif"]
 
 
 def __getattr__(name: str) -> Any:

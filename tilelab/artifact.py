@@ -74,6 +74,9 @@ class Artifact:
         findings: What lowering found (budgets, layouts).
         smem: The shared-memory map.
         pipelines: The planned software pipelines.
+        ptx: PTX, where it was assembled (``lower(…, assemble=True)``), else empty.
+        sass: Machine code as text, likewise; empty also where there is no nvdisasm.
+        lines: ``"ptx"`` or ``"sass"`` → for each of its lines, the line of ``source`` that it comes from (1-based; 0: none).
         attrs: Other facts as text: ``tilelang`` (its version), ``seconds`` (of lowering), ``warp_specialized``.
     """
 
@@ -88,3 +91,6 @@ class Artifact:
     smem: tuple[SmemSlot, ...] = ()
     pipelines: tuple[PipelinePlan, ...] = ()
     attrs: Mapping[str, str] = field(default_factory=dict)
+    ptx: str = ""
+    sass: str = ""
+    lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tilelab import ir
 from tilelab.artifact import Artifact
-from tilelab.compiler import cache, conflicts
+from tilelab.compiler import binary, cache, conflicts
 from tilelab.compiler.device import read_device, read_resources, read_smem
 from tilelab.compiler.front import PASS_CONFIGS, capture, loading
 from tilelab.compiler.layouts import read_layouts, read_pipelines
@@ -30,6 +30,7 @@ def lower(
     files: Mapping[str, str] | None = None,
     history: bool = False,
     use_cache: bool = True,
+    assemble: bool = False,
 ) -> Artifact:
     """Lower a kernel for a target; no GPU is needed.
 
@@ -41,11 +42,12 @@ def lower(
         files: File names as recorded → as the user typed them, for findings.
         history: Keep the IR's text after each pass that changed it. Default: False.
         use_cache: Answer from the cache on disk, and fill it. Default: True.
+        assemble: Compile the source for PTX, SASS, registers and spills; takes nvcc. Default: False.
 
     Raises:
         InputError: The target or a constant is unknown.
         KernelRefused: TileLang cannot lower the kernel for this target (TL402, TL403, TL702…).
-        EnvironmentLacks: This TileLang has no compiler for the target.
+        EnvironmentLacks: This TileLang has no compiler for the target; or ``assemble``, and there is no nvcc.
     """
     program = capture(kernel, *tensors, consts=consts, files=files)
     name, tvm_t = tvm_target(target)
@@ -53,12 +55,16 @@ def lower(
         raise InputError(f"{program.name} is lowered already")
     key = cache.key(program, name, history=history) if use_cache else ""
     found = cache.get(key) if key else None
-    if found is not None:
+    if found is None:
+        found = _lower(program, name, tvm_t, history, files)
+        if key:
+            cache.put(key, found)
+    if not assemble or found.ptx:
         return found
-    artifact = _lower(program, name, tvm_t, history, files)
+    found = binary.assemble(found)
     if key:
-        cache.put(key, artifact)
-    return artifact
+        cache.put(key, found)  # in place of the one that was not assembled: it says the same and more
+    return found
 
 
 def infer_layouts(program: ir.Program, target: str = "sm_80") -> dict[str, Layout]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tilelab.views.words_pipeline import PIPELINE_WORDS
+from tilelab.views.words_program import PROGRAM_WORDS
 from tilelab.views.words_resources import RESOURCE_WORDS
 from tilelab.views.words_trace import TRACE_WORDS
 
@@ -81,6 +82,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "more": ("and {count} more", "另有 {count} 个"),
     "target": ("target", "目标"),
     "language": ("中文", "English"),
+    **PROGRAM_WORDS,
     **PIPELINE_WORDS,
     **RESOURCE_WORDS,
     **TRACE_WORDS,

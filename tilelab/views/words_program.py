@@ -1,0 +1,51 @@
+"""The fixed words of the program view and of what-if tables, in English and Chinese; :mod:`tilelab.views.words` joins them to its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: key → (English, Chinese). ``{name}`` is filled in.
+PROGRAM_WORDS: Mapping[str, tuple[str, str]] = {
+    "pane_python": ("Python", "Python"),
+    "pane_tile": ("tile IR", "tile IR"),
+    "pane_lowered": ("lowered IR", "降级后的 IR"),
+    "pane_source": ("generated {language}", "生成的 {language}"),
+    "pane_ptx": ("PTX", "PTX"),
+    "pane_sass": ("SASS", "SASS"),
+    "panes": ("show", "显示"),
+    "program_of": ("{kernel} for {targets}", "{kernel}，目标 {targets}"),
+    "variant": ("variant", "变体"),
+    "beside": ("beside it", "并排"),
+    "nothing_beside": ("nothing", "无"),
+    "located": ("{percent}% of lowered statements name a line", "{percent}% 的降级语句能对应到源代码行"),
+    "user_line": ("line", "行"),
+    "lines": ("lines", "行"),
+    "linked": ("{pane}: {count} lines", "{pane}：{count} 行"),
+    "unlinked": ("no user line", "无对应的源代码行"),
+    "becomes": ("What each line becomes", "每一行变成了什么"),
+    "becomes_hint": ("statements and lines it led to", "由它产生的语句与行数"),
+    "passes": ("Passes", "编译遍"),
+    "passes_hint": ("{changed} of {count} passes changed something, in {ms} ms", "{count} 遍中有 {changed} 遍作了改动，共 {ms} 毫秒"),
+    "pass_search": ("search", "搜索"),
+    "pass_all": ("also those that changed nothing", "也显示没有改动的"),
+    "pass_whole": ("whole text", "全文"),
+    "pass_none": ("no pass matches", "没有匹配的编译遍"),
+    "pass_same": ("changed nothing", "没有改动"),
+    "pass_name": ("pass", "编译遍"),
+    "milliseconds": ("ms", "毫秒"),
+    "differ": ("{count} lines differ", "有 {count} 行不同"),
+    "program_keys": ("Point at a line to see what it becomes; ↑ ↓ walk, N and P go to the next linked line, Enter pins, Escape frees.",
+                     "指向一行，可见它变成什么；↑ ↓ 移动，N 与 P 跳到下一处关联行，回车固定，Esc 取消。"),
+    "whatif_of": ("What if: {kernel}", "如果：{kernel}"),
+    "as_written": ("as written", "原样"),
+    "num_stages": ("stages", "流水级数"),
+    "pad": ("padding", "填充"),
+    "smem": ("shared memory", "共享内存"),
+    "smem_of": ("{used} of {limit} bytes", "{used} / {limit} 字节"),
+    "code_lines": ("code lines", "代码行数"),
+    "layouts_changed": ("layouts changed", "改变的布局"),
+    "spills": ("spilled bytes", "溢出字节"),
+    "verdict": ("verdict", "结论"),
+    "fits": ("fits", "可行"),
+    "refused": ("refused", "被拒绝"),
+}  # fmt: skip
