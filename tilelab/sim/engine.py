@@ -13,8 +13,9 @@ from tilelab.finding import Finding, finding
 from tilelab.layout import Layout
 from tilelab.sim import dtypes
 from tilelab.sim.checks import Findings
-from tilelab.sim.kernel import Compiler, Launch
+from tilelab.sim.kernel import Compiler
 from tilelab.sim.lanes import Frame, Stop, Unsupported
+from tilelab.sim.launch import Launch
 from tilelab.sim.memory import Buf
 from tilelab.sim.ownership import settle
 from tilelab.sim.races import NeedShadow, Order, Partition, Shadow

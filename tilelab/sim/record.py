@@ -17,8 +17,9 @@ from tilelab.ops import SPELLING
 from tilelab.sim import dtypes, origin, sync
 from tilelab.sim.context import Context, Grid
 from tilelab.sim.flow import Op
-from tilelab.sim.kernel import Compiler, Launch
+from tilelab.sim.kernel import Compiler
 from tilelab.sim.lanes import Frame, Stop
+from tilelab.sim.launch import Launch
 from tilelab.sim.memory import Buf
 from tilelab.sim.snapshots import After, Keeper, Snapshot
 from tilelab.sim.taint import PARALLEL, printed_table
@@ -236,7 +237,7 @@ class Recorder:
         if block not in self.blocks:
             return
         fr.record = block
-        comp: Recording = launch.comp  # type: ignore[assignment]
+        comp: Recording = launch.comp
         after: dict[str, Snapshot] = {}
         for p, slot in comp.params:
             buf = fr.mem[slot] if p.buffer is not None else None
