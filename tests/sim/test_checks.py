@@ -374,3 +374,59 @@ def test_a_vectorised_loop_hands_on_in_order(run, rng):
 
     x = rng.standard_normal((64, 8)).astype(np.float32)
     np.testing.assert_allclose(run(kernel, X=x).outputs["Y"], x.sum(1), rtol=1e-5, atol=1e-6)
+
+
+def summed(where, threads, alone=False):
+    @T.prim_func
+    def kernel(A: T.Tensor((2, 40), "float32"), O: T.Tensor((2,), "float32")):
+        with T.Kernel(2, threads=threads) as b:
+            s = T.alloc_shared((1,), "float32")
+            kept = T.alloc_local((1,), "float32")
+            kept[0] = 0.0
+            if where == "global":
+                if alone:
+                    if T.get_thread_binding() == 0:
+                        O[b] = 0.0
+                        for i in range(40):
+                            O[b] = O[b] + A[b, i]
+                else:
+                    O[b] = 0.0
+                    for i in range(40):
+                        O[b] = O[b] + A[b, i]
+            elif where == "shared":
+                s[0] = 0.0
+                for i in range(40):
+                    s[0] += A[b, i]
+                O[b] = s[0]
+            elif where == "maximum":
+                s[0] = 0.0
+                for i in range(40):
+                    s[0] = T.max(s[0], A[b, i])
+                O[b] = s[0]
+            else:
+                for i in range(40):
+                    kept[0] += A[b, i]
+                O[b] = kept[0]
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("where", "threads", "alone", "expected"),
+    [
+        ("global", 64, False, ["TL201"]),
+        ("shared", 64, False, ["TL201"]),
+        ("global", 64, True, []),  # one thread does it
+        ("global", 32, False, []),  # a warp runs in step
+        ("maximum", 64, False, []),  # as often as they like
+        ("local", 64, False, []),  # each has its own
+    ],
+)
+def test_one_element_updated_by_every_thread(run, where, threads, alone, expected):
+    a = np.linspace(-1, 2, 80, dtype=np.float32).reshape(2, 40)
+    trace = run(summed(where, threads, alone), A=a)
+    assert codes(trace) == expected
+    if expected:
+        (found,) = trace.findings
+        assert "all 64 threads" in found.message
+        assert found.evidence["threads"] == 64

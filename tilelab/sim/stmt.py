@@ -9,13 +9,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import dtypes, numbers, prints
+from tilelab.sim import dtypes, numbers, prints, waste
 from tilelab.sim.context import Context
 from tilelab.sim.expr import affine_fn
 from tilelab.sim.flow import Op, Run, breaks, nothing, sequence
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value, both, some
 from tilelab.sim.loops import LoopCompiler
 from tilelab.sim.taint import is_print, printed_table
+
+
+def _first(watch: Callable[[Frame], None], write: Callable[..., None]) -> Callable[..., None]:
+    def both_of(fr: Frame, *value: Any) -> None:
+        if fr.run.checks:
+            watch(fr)
+        write(fr, *value)
+
+    return both_of
 
 
 class StmtCompiler(LoopCompiler):
@@ -104,6 +113,9 @@ class StmtCompiler(LoopCompiler):
                     birth(fr, x)
                 return x
 
+        update = waste.updated_by_all(s, ctx)
+        if update is not None:
+            write = _first(update, write)
         if s.predicate is not None:
             return self._guarded(self.expr(s.predicate, ctx), lambda fr: write(fr, fn(fr), source))
         return self._in_nest(plan, lambda fr: write(fr, fn(fr), source))

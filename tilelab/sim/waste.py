@@ -1,17 +1,23 @@
-"""Work repeated by every thread (TL601), seen from the program's shape."""
+"""What every thread of a block does by itself: work repeated (TL601), one element updated by all of them (TL201)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tilelab import ir
 from tilelab.sim.context import Context
+from tilelab.sim.lanes import Frame
 from tilelab.sim.taint import Taint, is_local
 
 #: Iterations from which repeating them is worth a word.
 WORTH = 8
+#: Threads that run in step.
+WARP = 32
+#: Updates whose result is the same however often they are done.
+_IDEMPOTENT = frozenset({"max", "min", "and", "or"})
 
 
 def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | None:
@@ -40,3 +46,39 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
                 "evidence": {"threads": threads, "iterations": s.extent.value, "buffer": n.buffer.name, "repeated": threads},
             }
     return None
+
+
+def updated_by_all(s: ir.Store, ctx: Context) -> Callable[[Frame], None] | None:
+    """A watch for a plain statement ``O[b] = O[b] + x`` that warps do one after another, or all at once; None if it is not one."""
+    threads = int(np.prod(ctx.grid.extents))
+    if ctx.host or ctx.parallel or ctx.nest is not None or threads <= WARP or s.buffer.scope.startswith("local"):
+        return None
+    if isinstance(s.value, ir.Bin) and s.value.op in _IDEMPOTENT:
+        return None
+    loads = (n for n in ir.walk(s.value) if isinstance(n, ir.Load) and n.buffer.data is s.buffer.data)
+    if not any(all(map(_alike, n.indices, s.indices)) for n in loads):
+        return None
+    name, axes = s.buffer.name, ctx.grid.thread_axes
+
+    def watch(fr: Frame) -> None:
+        if any(m is not None and any(m.ndim > a and m.shape[a] > 1 for a in axes) for m in (fr.mask, fr.outer)):
+            return  # for some threads only
+        fr.run.findings.report(
+            ("update", s.loc and (s.loc.file, s.loc.line), name), "TL201",
+            f"all {threads} threads of the block run this line, and each updates the same element of {name}: "
+            "a warp may read what another has already updated, so that the update happens more than once.",
+            s.loc or ctx.loc, block=ctx.block(fr, ()),
+            fix="let one thread do it (if T.get_thread_binding() == 0), keep the sum in a fragment or a T.alloc_var, or use T.reduce_sum",
+            evidence={"buffer": name, "threads": threads},
+        )  # fmt: skip
+
+    return watch
+
+
+def _alike(a: ir.Expr, b: ir.Expr) -> bool:
+    """Whether two indices are written the same way."""
+    if isinstance(a, ir.Const) and isinstance(b, ir.Const):
+        return a.value == b.value
+    if isinstance(a, ir.Bin) and isinstance(b, ir.Bin):
+        return a.op == b.op and _alike(a.a, b.a) and _alike(a.b, b.b)
+    return a is b
