@@ -171,12 +171,14 @@ def test_roles_of_a_warp_specialised_kernel_take_turns():
 
 def test_a_copy_in_flight_lands_at_the_wait():
     session = _corpus(next(c for c in cases() if c.name == "tma_once"))
-    issued = next(i for i, e in enumerate(session.events) if "tma_copy" in e.text)
-    assert session.events[issued].threads == "thread 0"
-    landed = next(i for i, e in enumerate(session.events) if i > issued and "s" in e.after)
-    assert session.events[landed].after["s"].shape == (64, 64)
-    assert "barrier" in session.events[landed].text
-    assert issued < landed
+    issued = next(e for e in session.events if "tma_copy" in e.text)
+    arrived = next(e for e in session.events if "barrier_arrive" in e.text)
+    landed = next(e for e in session.events if "mbarrier_wait" in e.text)
+    assert issued.index < arrived.index < landed.index
+    assert arrived.threads == "thread 0"
+    assert np.ma.getmaskarray(issued.after["s"]).all()  # in flight: nobody may read any of it yet
+    assert not np.ma.isMaskedArray(landed.after["s"])
+    assert landed.after["s"].shape == (64, 64)
 
 
 # ------------------------------------------------------------------------------------------------ recording
