@@ -45,6 +45,13 @@ BUNDLES = (
         ("pipeline", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
     ),
     Bundle(
+        "program",
+        "tilelab/static/program.js",
+        "tilelab/static",
+        "TILELAB_STATIC_OUT",
+        ("program", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
+    ),
+    Bundle(
         "resources",
         "tilelab/static/resources.js",
         "tilelab/static",

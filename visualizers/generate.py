@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tilelab.views import encode, palette, schema, schema_pipeline, schema_resources, schema_trace, style, words
+from tilelab.views import encode, palette, schema, schema_pipeline, schema_program, schema_resources, schema_trace, style, words
 
 OUT = Path(__file__).parent / "shared" / "generated.ts"
 _RECORDS = (
@@ -25,6 +25,8 @@ _RECORDS = (
     schema_pipeline.PipelineViewRecord, schema_resources.ResourceUse, schema_resources.ResourceLimit, schema_resources.ResourceKernel,
     schema_resources.ResourcePoint, schema_resources.ResourceRoofline, schema_resources.ResourceGpu, schema_resources.ResourceData,
     schema_resources.ResourceViewRecord,
+    schema_program.ProgramPlace, schema_program.ProgramPane, schema_program.ProgramHunk, schema_program.ProgramPass,
+    schema_program.ProgramVariant, schema_program.ProgramDiff, schema_program.ProgramData, schema_program.ProgramViewRecord,
 )  # fmt: skip
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 

@@ -25,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--order", default=None, metavar="0,1,…", help="pipeline: an order to try by hand; with --stage")
     parser.add_argument("--stage", default=None, metavar="0,0,…", help="pipeline: a stage to try by hand; with --order")
     parser.add_argument("--gpu", default=None, metavar="NAME", help="resources: the GPU shown, e.g. H100. Default: that of the target")
+    parser.add_argument(
+        "--panes", default=None, metavar="A,B,…", help="program: among python tile lowered source ptx sass. Default: python,lowered,source"
+    )
+    parser.add_argument("--assemble", action="store_true", help="program: PTX and SASS as well; takes nvcc")
     parser.add_argument("--step", type=int, default=None, metavar="N", help="trace: the step shown. Default: first NaN, error, or last")
     parser.add_argument(
         "--break", dest="breaks", action="append", default=[], metavar="WHERE", help="trace: a line, condition, nan, oob or code; repeats"
@@ -90,6 +94,15 @@ def _pipeline(args: argparse.Namespace) -> Any:
     return pipeline(loaded.kernel, args.loop, target=args.target, consts=options.consts(args), order=order, stage=stage, lang=args.lang)
 
 
+def _program(args: argparse.Namespace) -> Any:
+    from tilelab.loading import load_kernel
+    from tilelab.views import program
+
+    loaded = load_kernel(args.kernel)
+    targets, show = args.target.split(","), (args.panes or "python,lowered,source").split(",")
+    return program(loaded.kernel, target=targets, consts=options.consts(args), assemble=args.assemble, show=show, lang=args.lang)
+
+
 def _resources(args: argparse.Namespace) -> Any:
     from tilelab.loading import load_kernel
     from tilelab.views import resources
@@ -108,6 +121,7 @@ def _numbers(name: str, text: str | None) -> list[int] | None:
 _KINDS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "layout": _layout,
     "pipeline": _pipeline,
+    "program": _program,
     "resources": _resources,
     "trace": _trace,
 }

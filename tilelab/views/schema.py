@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, TypedDict
 
 #: kind of view → version of its schema ``tilelab.view.KIND``
-VERSIONS: Mapping[str, int] = {"conflict": 1, "layout": 1, "pipeline": 1, "resources": 1, "trace": 1, "whatif": 1}
+VERSIONS: Mapping[str, int] = {"conflict": 1, "layout": 1, "pipeline": 1, "program": 1, "resources": 1, "trace": 1, "whatif": 1}
 
 Array: TypeAlias = Any
 

@@ -21,6 +21,7 @@ _LOWERINGS = {
     "conflict": "tilelab.views.conflict_view",
     "layout": "tilelab.views.layout_lower",
     "pipeline": "tilelab.views.pipeline_lower",
+    "program": "tilelab.views.program_lower",
     "resources": "tilelab.views.resources_lower",
     "trace": "tilelab.views.trace_lower",
     "whatif": "tilelab.views.whatif_view",

@@ -398,7 +398,79 @@ export interface ResourceViewRecord {
   data: ResourceData;
 }
 
-export const VERSIONS = {"conflict": 1, "layout": 1, "pipeline": 1, "resources": 1, "trace": 1, "whatif": 1} as const;
+/** A line of the user's source (``file`` among the names), and the place that called the macro it stands in (-1: none). */
+export interface ProgramPlace {
+  file: number;
+  line: number;
+  caller: number;
+}
+
+/** One text: its lines, and for each of them the place that it comes from (-1: none). */
+export interface ProgramPane {
+  key: string;
+  language: string;
+  lines: string[];
+  place: EncodedArray;
+}
+
+/** A change: at line ``at`` of the text before, ``removed`` lines gave way to ``added`` (among ``texts``). */
+export interface ProgramHunk {
+  at: number;
+  removed: number;
+  added: number[];
+}
+
+/** A compiler pass. The text after it is that after pass ``base`` (-1: an empty one) with ``hunks`` applied. */
+export interface ProgramPass {
+  name: string;
+  ms: number;
+  changed: boolean;
+  base: number;
+  hunks: ProgramHunk[];
+}
+
+/** One lowering of a kernel. ``located``: share of lowered statements that name a user line. */
+export interface ProgramVariant {
+  name: string;
+  target: string;
+  kernel: string;
+  panes: ProgramPane[];
+  passes: ProgramPass[];
+  located: number;
+}
+
+/** Where pane ``key`` of variants ``a`` and ``b`` differs: ``[first of a, end of a, first of b, end of b]`` each. */
+export interface ProgramDiff {
+  a: number;
+  b: number;
+  key: string;
+  hunks: number[][];
+}
+
+/** The data of the program view. ``beside`` is the variant shown beside the ``selected`` one (-1: none). */
+export interface ProgramData {
+  kernel: string;
+  files: string[];
+  places: ProgramPlace[];
+  texts: string[];
+  variants: ProgramVariant[];
+  diffs: ProgramDiff[];
+  selected: number;
+  beside: number;
+  shown: string[];
+}
+
+/** A program view as JSON. */
+export interface ProgramViewRecord {
+  schema: string;
+  version: number;
+  kind: string;
+  title: string;
+  lang: string;
+  data: ProgramData;
+}
+
+export const VERSIONS = {"conflict": 1, "layout": 1, "pipeline": 1, "program": 1, "resources": 1, "trace": 1, "whatif": 1} as const;
 
 export const WARPS = [["#d7ebfe", "#cfe7ff", "#c9e4fe", "#c2e0fe", "#bbddfe", "#b4d9fe", "#afd6fb", "#aad2f9", "#a5cef6", "#a0cbf4", "#9bc7f1", "#97c3ef", "#92c0ed", "#8dbcea", "#88b9e8", "#83b5e5", "#7eb1e3", "#79aee0", "#74aade", "#6fa7db", "#6aa3d9", "#659fd6", "#609cd4", "#5b98d1", "#5695cf", "#5191cc", "#4c8eca", "#468ac7", "#4186c4", "#3b83c2", "#367fbf", "#307cbd"], ["#ffe3c6", "#fddebe", "#fcd9b5", "#fad5af", "#f7d1aa", "#f4cda4", "#f1c99f", "#eec599", "#ecc194", "#e9bd8e", "#e6b989", "#e3b583", "#e0b17d", "#ddad78", "#dba972", "#d8a56d", "#d5a067", "#d29c61", "#cf985b", "#cc9556", "#ca9150", "#c78d49", "#c48943", "#c1853d", "#be8136", "#bb7d2f", "#b87927", "#b6751e", "#b37112", "#b06d01", "#aa6b0f", "#a46817"], ["#ccf3df", "#c7efda", "#c2ecd6", "#bde8d2", "#b7e5ce", "#b2e2ca", "#addec6", "#a8dbc2", "#a3d8bd", "#9ed4b9", "#99d1b5", "#94ceb1", "#8fcaad", "#8ac7a9", "#84c4a5", "#7fc0a1", "#7abd9d", "#75ba99", "#6fb695", "#6ab391", "#65b08d", "#5fac8a", "#5aa986", "#54a682", "#4ea37e", "#499f7a", "#429c76", "#3c9972", "#35966f", "#2e926b", "#268f67", "#1c8c63"], ["#feddf1", "#fcd8ef", "#f9d3eb", "#f6cfe8", "#f3cbe5", "#f1c6e1", "#eec2de", "#ebbeda", "#e8bad7", "#e5b5d4", "#e2b1d0", "#dfadcd", "#dca9ca", "#d9a4c7", "#d6a0c3", "#d39cc0", "#d098bd", "#cd94b9", "#ca90b6", "#c78bb3", "#c487b0", "#c183ac", "#be7fa9", "#bb7ba6", "#b877a3", "#b573a0", "#b26f9c", "#af6b99", "#ac6796", "#a96393", "#a65e90", "#a35a8d"], ["#cceffb", "#c7ebf7", "#c1e8f4", "#bce4f1", "#b7e1ee", "#b2ddeb", "#addae8", "#a8d6e5", "#a3d3e2", "#9ecfdf", "#99ccdc", "#94c8d9", "#8fc5d6", "#89c1d3", "#84bed0", "#7fbacd", "#7ab7ca", "#75b3c7", "#70b0c4", "#6aacc1", "#65a9be", "#60a6bb", "#5aa2b8", "#559fb5", "#4f9bb2", "#4998af", "#4495ad", "#3d91aa", "#378ea7", "#308ba4", "#2887a1", "#20849e"], ["#fee0d7", "#ffdbd0", "#fed6ca", "#fdd1c3", "#fdccbd", "#fdc7b6", "#fdc1ae", "#febba6", "#fbb7a1", "#f9b29c", "#f6ae97", "#f4aa93", "#f1a58e", "#efa189", "#ec9c84", "#ea987f", "#e7947a", "#e48f75", "#e28b70", "#df866b", "#dc8266", "#da7e61", "#d7795c", "#d47557", "#d27052", "#cf6c4d", "#cc6748", "#ca6343", "#c75e3e", "#c45a38", "#c15533", "#be512d"], ["#eeeabf", "#eae7b9", "#e6e3b4", "#e3dfae", "#dfdba9", "#dcd8a3", "#d8d49d", "#d5d098", "#d1cd92", "#cec98c", "#cbc587", "#c7c281", "#c4be7b", "#c0ba76", "#bdb770", "#b9b36a", "#b6af64", "#b3ac5e", "#afa859", "#aca552", "#a9a14c", "#a59d46", "#a29a3f", "#9f9638", "#9c9331", "#988f29", "#958b1f", "#928814", "#8f8401", "#8b8110", "#867d19", "#837a0d"], ["#e6e8eb", "#e2e4e8", "#dee0e4", "#dadce0", "#d6d9dd", "#d2d5d9", "#cfd1d5", "#cbcdd2", "#c7cace", "#c3c6ca", "#bfc2c7", "#bcbfc3", "#b8bbc0", "#b4b7bc", "#b0b4b9", "#adb0b5", "#a9acb2", "#a5a9ae", "#a2a5ab", "#9ea1a7", "#9a9ea4", "#979aa0", "#93979d", "#8f9399", "#8c9096", "#888c93", "#85898f", "#81858c", "#7e8289", "#7a7e85", "#777b82", "#73787f"]] as const;
 
