@@ -88,7 +88,8 @@ def test_constraints_pin_what_is_installed_under_them():
 
 def test_no_cuda_libraries_where_there_is_no_gpu():
     gpu = subprocess.run("command -v nvidia-smi && nvidia-smi -L", shell=True, capture_output=True).returncode == 0
-    extra = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-cuda-cuobjdump", "nvidia-cuda-runtime", "nvidia-nvvm")  # of the extra `cuda`
+    tools = ("nvcc", "crt", "cuobjdump", "nvdisasm", "runtime")  # of the extra `cuda`
+    extra = ("nvidia-nvvm", *(f"nvidia-cuda-{name}" for name in tools))
     came = [d.name for d in metadata.distributions() if (d.name or "").lower().startswith("nvidia-") and d.name not in extra]
     assert gpu or came == []
 

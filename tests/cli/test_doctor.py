@@ -8,7 +8,7 @@ def test_doctor_says_what_is_here(cli):
     facts = {f["name"]: f for f in report["facts"]}
     assert facts["TileLang"]["here"]
     assert facts["torch"]["here"]
-    assert {"CUDA device", "nvcc", "cuobjdump", "node", "chromium", "jupyterlab"} <= set(facts)
+    assert {"CUDA device", "nvcc", "cuobjdump", "nvdisasm", "node", "chromium", "jupyterlab"} <= set(facts)
     for fact in facts.values():
         assert fact["here"] or (fact["cost"] and fact["fix"]), fact
 

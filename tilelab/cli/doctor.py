@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-HELP = "Say what is here (TileLang, torch, CUDA device, nvcc, cuobjdump, node, chromium), what is missing, and what that costs."
+HELP = "Say what is here (TileLang, torch, CUDA device, nvcc, cuobjdump, nvdisasm, node, chromium), what is missing, and what that costs."
 #: the releases of TileLang that captures and lowerings are tested with
 _TESTED = "0.1.15"
 
@@ -146,7 +146,12 @@ def _nvcc() -> Fact:
 
 
 def _cuobjdump() -> Fact:
-    return _tool("cuobjdump", cost="no SASS in the program view", fix="pip install 'tilelab[cuda]'", find=lambda: _wheel_tool("cuobjdump"))
+    cost = "fat binaries cannot be looked into; nothing of TileLab needs that"
+    return _tool("cuobjdump", cost=cost, fix="pip install 'tilelab[cuda]'", find=lambda: _wheel_tool("cuobjdump"))
+
+
+def _nvdisasm() -> Fact:
+    return _tool("nvdisasm", cost="no SASS in the program view", fix="pip install 'tilelab[cuda]'", find=lambda: _wheel_tool("nvdisasm"))
 
 
 def _node() -> Fact:
@@ -186,7 +191,7 @@ def _sphinx() -> Fact:
 
 
 _LOOKS: tuple[Callable[[], Fact], ...] = (
-    _tilelang, _torch, _cuda, _nvcc, _cuobjdump, _jupyterlab, _bundle, _sphinx, _dask, _node, _chromium,
+    _tilelang, _torch, _cuda, _nvcc, _cuobjdump, _nvdisasm, _jupyterlab, _bundle, _sphinx, _dask, _node, _chromium,
 )  # fmt: skip
 
 
