@@ -98,5 +98,6 @@ def test_a_fresh_process_does_the_same_where_there_is_no_fork_server(monkeypatch
     captured = capture_isolated(good, "copy", [{"N": 5}, {"N": 7}], Limits(cpu_seconds=60, wall_seconds=120))
     assert captured.failure is None
     assert len(captured.programs) == 2
-    bad = capture_isolated(read_submission(CHEATS[0].with_name("exits.py"), "copy"), "copy", [{"N": 5}], Limits(cpu_seconds=60, wall_seconds=120))
+    exits = read_submission(CHEATS[0].with_name("exits.py"), "copy")
+    bad = capture_isolated(exits, "copy", [{"N": 5}], Limits(cpu_seconds=60, wall_seconds=120))
     assert bad.failure.reason == "exit"
