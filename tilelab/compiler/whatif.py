@@ -192,8 +192,8 @@ def _unpadded(told: Finding, target: str) -> Finding:
     """Say why padding cannot be had where an instruction wants its own layout."""
     if "different layout" not in told.message:
         return told
-    message = f"An instruction of {target} reads these buffers in a swizzled layout of its own, so they cannot be padded."
-    return replace(told, code="TL402", message=message, fix="Leave the padding out: the swizzle keeps the banks apart.")
+    message = f"For {target} TileLang lays the operands of its matrix instructions out itself, so they cannot be padded."
+    return replace(told, code="TL402", message=message, fix="Leave the padding out: that layout keeps the banks apart.")
 
 
 def _code(source: str) -> Iterable[str]:
