@@ -35,6 +35,7 @@ CODES: Mapping[str, tuple[str, Severity]] = {
     "TL502": ("threads over budget", "error"),
     "TL503": ("registers over budget", "error"),
     "TL504": ("instruction the chosen GPU lacks", "error"),
+    "TL505": ("no such grid", "error"),
     "TL601": ("work repeated by every thread", "warning"),
     "TL602": ("bank conflicts", "warning"),
     "TL603": ("wasted sectors", "warning"),

@@ -77,8 +77,10 @@ def load_module(file: str) -> types.ModuleType:
     sys.modules[module.__name__] = module
     linecache.cache[source_name] = (len(text), None, text.splitlines(keepends=True), source_name)
     from tilelab.compiler import loading
+    from tilelab.compiler.patience import patience
 
-    with _beside(path.resolve().parent), prints_to_stderr(), loading({source_name: file}):
+    shown = {source_name: file}
+    with _beside(path.resolve().parent), prints_to_stderr(), loading(shown), patience(shown):
         try:
             exec(code, module.__dict__)
         except SystemExit as error:

@@ -19,6 +19,7 @@ class SimParams:
         checks: Look for mistakes while running. Default: True.
         target: The GPU whose budgets are checked, in canonical form. Default: ``"sm_80"``.
         max_steps: Statements run per block before the run is stopped as endless. Default: 50 million.
+        max_seconds: Seconds after which the run is stopped, whatever it does; 0 for never. Default: 0.
         record_blocks: Blocks whose every step is recorded, as (x, y, z). Default: none.
         record_bytes: Bound on the memory of the recording, in bytes. Default: 256 MiB.
         max_findings: Findings kept for each (code, line). Default: 1.
@@ -28,6 +29,7 @@ class SimParams:
     checks: bool = True
     target: str = "sm_80"
     max_steps: int = 50_000_000
+    max_seconds: float = 0.0
     record_blocks: tuple[tuple[int, int, int], ...] = ()
     record_bytes: int = 256 << 20
     max_findings: int = 1

@@ -310,6 +310,9 @@ class _Checker:
         self.tuple_of(indices, ir.Expr, f"indices of {buffer.name}")
         if len(indices) != len(buffer.shape):
             self.bad(f"{len(indices)} indices into {buffer.name}, which has {len(buffer.shape)} dimensions")
+        for i in indices:
+            if "float" in i.dtype:
+                self.bad(f"an index of dtype {i.dtype} into {buffer.name}")
 
     # ------------------------------------------------------------------------------------------------ buffers
     def buffer(self, b: Any) -> None:

@@ -1,4 +1,4 @@
-"""Budgets: does a kernel ask for more shared memory or threads than the chosen GPU, or any GPU, has (TL501, TL502)?"""
+"""Budgets: more shared memory (TL501) or threads (TL502) than the chosen GPU has, or a grid that no GPU has (TL505)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilelab.machine import GPUS, Gpu, gpu
 def budget_findings(program: ir.Program, target: str) -> tuple[Finding, ...]:
     """Check each launch of a captured Program against the limits of ``target`` (a target or the name of a GPU).
 
-    Returns TL501 (shared memory) and TL502 (threads); nothing for targets whose limits are not known.
+    Returns TL501 (shared memory), TL502 (threads) and TL505 (blocks); nothing for targets whose limits are not known.
 
     Raises:
         InputError: There is no such target.
@@ -31,9 +31,31 @@ def budget_findings(program: ir.Program, target: str) -> tuple[Finding, ...]:
         return ()
     found: list[Finding] = []
     for use in shared_use(program):
+        found += _grid(use.launch)
         found += _threads(use.launch, machine)
         found += _shared(use, machine)
     return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------------ grids
+#: Most blocks along x, y and z (CUDA C++ Programming Guide, compute capabilities: all since 3.0).
+GRID = ((1 << 31) - 1, 65535, 65535)
+
+
+def _grid(launch: ir.Launch) -> Iterator[Finding]:
+    for axis, (extent, limit) in enumerate(zip(launch.grid, GRID, strict=False)):
+        n = const_int(extent)
+        if n is None or 1 <= n <= limit:
+            continue
+        name = "xyz"[axis]
+        wrong = f"a launch needs at least 1 block along {name}" if n < 1 else f"along {name} at most {limit:,} may be launched"
+        yield finding(
+            "TL505",
+            f"T.Kernel asks for {n:,} blocks along {name}, but {wrong}.",
+            fix="Check how the number of blocks is computed." if n < 1 else "Put the longest extent first (x), or let each block do more.",
+            **_at(launch.loc),
+            evidence={"axis": name, "blocks": n, "limit": limit},
+        )
 
 
 # ------------------------------------------------------------------------------------------------ threads

@@ -26,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_kernel_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, and nothing else there")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is the same as --json")
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=120.0,
+        metavar="S",
+        help="stop a simulation that takes longer; what it found by then counts. Default: 120",
+    )
     parser.add_argument("--prove", action="store_true", help="also ask Z3 about all sizes, blocks and iterations, not only those that run")
     parser.add_argument("--prove-seconds", type=_seconds, default=10.0, metavar="S", help="time for --prove. Default: 10")
 
@@ -40,24 +47,31 @@ def _seconds(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Check the kernel and report."""
     from tilelab.api import canonical
+    from tilelab.finding import KernelRefused
     from tilelab.loading import load_kernel, prints_to_stderr, shown_files
     from tilelab.reports import describe_output, plain, print_json
     from tilelab.trace import SimParams
 
     consts, how = options.consts(args), options.inputs(args)
     block = options.block(args) if args.block else None
-    params = canonical(SimParams(seed=args.seed, target=args.target))
-    loaded = load_kernel(args.kernel)
+    params = canonical(SimParams(seed=args.seed, target=args.target, max_seconds=args.seconds))
     seconds = args.prove_seconds if args.prove else 0
-    with prints_to_stderr():  # a function that makes the kernel may print
-        trace, findings, proof = examine(loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=seconds)
+    files: dict[str, str] = {}
+    trace, proof = None, None
+    try:
+        loaded = load_kernel(args.kernel)
+        files = shown_files(loaded)
+        with prints_to_stderr():  # a function that makes the kernel may print
+            trace, findings, proof = examine(loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=seconds)
+    except KernelRefused as refused:  # while the file was loaded
+        findings = (refused.finding,)
     prints = [p for p in (trace.prints if trace else ()) if block is None or p.block == block]
     report: dict[str, Any] = {
         "kernel": args.kernel,
         "level": args.level,
         "target": params.target,
         "findings": [plain(f.to_json()) for f in findings],
-        "prints": [plain(print_json(p, shown_files(loaded))) for p in prints],
+        "prints": [plain(print_json(p, files)) for p in prints],
         "outputs": {name: describe_output(array) for name, array in (trace.outputs.items() if trace else ())},
     }
     if proof is not None:
@@ -84,11 +98,12 @@ def examine(
     """
     from tilelab import api
     from tilelab.finding import KernelRefused
+    from tilelab.loading import shown_files
     from tilelab.tensors import default_inputs
 
     trace: Trace | None = None
     try:
-        program = api.program_of(loaded.kernel, consts=consts)
+        program = api.program_of(loaded.kernel, consts=consts, files=shown_files(loaded))
     except KernelRefused as refused:
         return None, (as_typed(refused.finding, loaded),), None
     inputs = api.sizes(program, consts) | default_inputs(program, seed=params.seed, how=how, consts=consts)

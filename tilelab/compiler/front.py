@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from tilelab import ir
+from tilelab.compiler.patience import patience
 from tilelab.compiler.provenance import recording
 from tilelab.compiler.quiet import quiet
 from tilelab.compiler.reader import not_supported
 from tilelab.compiler.refusals import input_error, is_ours, refusal
 from tilelab.compiler.statements import read_prim_func
 from tilelab.errors import EnvironmentLacks, InputError, TileLabError, VerifyError
-from tilelab.finding import KernelRefused
+from tilelab.finding import KernelRefused, finding
 from tilelab.verify import verify
 
 #: Attribute of a Program under which a jit's pass configuration is kept.
@@ -39,12 +40,31 @@ def capture(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = None,
     """
     if isinstance(kernel, ir.Program):
         return kernel
-    with loading(files):
+    with loading(files), patience(files):
         program = _capture(kernel, tensors, dict(consts or {}))
     try:
         return verify(program, closed=False)
     except VerifyError as error:
-        raise not_supported(error.what, error.loc) from error
+        raise _not_valid(error, files or {}) from error
+
+
+#: How a grammar error begins → what is wrong with it, and what to write instead.
+_INVALID = {
+    "the extent ": ("is not a size", "sizes are whole numbers from 0 on, or names from T.dynamic"),
+    "the dtype ": ("does not exist", "for example float32, float16, bfloat16, float8_e4m3fn, int32, int8, bool"),
+    "the scope ": ("does not exist", "T.alloc_shared, T.alloc_fragment and T.alloc_local know their scopes: leave scope= out"),
+    "an index of dtype ": ("is not a whole number", "use // for the division of indices, or T.cast(…, 'int32')"),
+}
+
+
+def _not_valid(error: VerifyError, files: Mapping[str, str]) -> KernelRefused:
+    """The refusal of what no kernel can have (TL702), or of what a Program cannot say (TL703)."""
+    for start, (wrong, fix) in _INVALID.items():
+        if error.what.startswith(start):
+            loc = error.loc
+            file = files.get(loc.file, loc.file) if loc else None
+            return KernelRefused(finding("TL702", f"{error.what} {wrong}.", fix=fix, file=file, line=loc.line if loc else None))
+    return not_supported(error.what, error.loc)
 
 
 def capture_prim_func(func: Any, *, outputs: Any = None, extra_attrs: Mapping[str, Any] | None = None) -> ir.Program:
@@ -70,6 +90,8 @@ def loading(files: Mapping[str, str] | None = None) -> Iterator[None]:
             yield
     except (TileLabError, KernelRefused):
         raise
+    except SystemExit as error:
+        raise InputError(f"the kernel's Python exits with {error.code!r} while it is built", fix="take sys.exit out of it") from None
     except Exception as error:
         if is_ours(error):
             raise
@@ -142,7 +164,8 @@ def _capture_jit(jit: Any, tensors: tuple[Any, ...], consts: dict[str, Any]) -> 
     values = [n for n in parameters if n not in func.tensor_args]
     missing = [n for n in values if parameters[n].default is _EMPTY and n not in consts and parameters[n].kind in _NAMED]
     if missing:
-        raise InputError(f"{name} needs {', '.join(missing)}", fix=_give(missing))
+        tensors_too = f"; a tensor is annotated in the kernel, as in {missing[0]}: T.Tensor[[N], T.float32]" if not func.tensor_args else ""
+        raise InputError(f"{name} needs {', '.join(missing)}", fix=_give(missing) + tensors_too)
     eager = _is_eager(jit, consts)
     given = dict(consts)
     if eager:

@@ -9,6 +9,7 @@ from typing import Any
 from tilelab import ir
 from tilelab.compiler.provenance import is_library, loc_of_span, text_of
 from tilelab.compiler.reader import Reader, not_supported
+from tilelab.errors import InputError
 from tilelab.ops import TILE_OPS
 
 _FOR_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread")
@@ -62,6 +63,9 @@ def _outputs(outputs: Any, n: int) -> tuple[int, ...]:
     if outputs is None:
         return ()
     indices = (outputs,) if isinstance(outputs, int) else tuple(int(i) for i in outputs)
+    wrong = [i for i in indices if not -n <= i < n]
+    if wrong:
+        raise InputError(f"out_idx {wrong[0]} names no parameter: there are {n}", fix=f"give indices from 0 to {n - 1}, or from -{n} to -1")
     return tuple(i % n for i in indices) if n else ()
 
 

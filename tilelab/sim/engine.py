@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,6 +130,7 @@ class Run:
         self.grid_blocks = 1
         self.grid_seen = 0
         self.budget = params.max_steps
+        self.deadline = time.monotonic() + params.max_seconds if params.max_seconds else math.inf
         self.safe = compiled.safe
         self._racing: list[Buf] = []
 
@@ -175,14 +178,39 @@ class Run:
         """Count loop turns.
 
         Raises:
-            Stop: More than ``max_steps`` were taken: the kernel does not end.
+            Stop: More than ``max_steps`` were taken: the kernel does not end. Or ``max_seconds`` are over.
         """
         self.budget -= n
+        if time.monotonic() > self.deadline:
+            raise Stop(
+                finding(
+                    "TL206", f"the kernel does not end: after {self.params.max_seconds:g} seconds this loop still runs.",
+                    fix="check the condition that ends the loop, or give a smaller problem or more time",
+                    file=loc.file if loc else None, line=loc.line if loc else None,
+                )
+            )  # fmt: skip
         if self.budget < 0:
             raise Stop(
                 finding(
                     "TL206", f"the kernel does not end: more than {self.params.max_steps:,} loop turns were run.",
                     fix="check the condition that ends the loop", file=loc.file if loc else None, line=loc.line if loc else None,
+                )
+            )  # fmt: skip
+
+    def more_blocks(self, grid: tuple[int, ...], loc: Any = None) -> None:
+        """Some more blocks of a grid begin.
+
+        Raises:
+            Stop: ``max_seconds`` are over.
+        """
+        if time.monotonic() > self.deadline:
+            total = math.prod(grid)
+            raise Stop(
+                finding(
+                    "TL703",
+                    f"{self.blocks:,} of {total:,} blocks were simulated in {self.params.max_seconds:g} seconds; all take too long.",
+                    fix="give a smaller problem (--const), or more time", file=loc.file if loc else None, line=loc.line if loc else None,
+                    evidence={"blocks": self.blocks, "grid": list(grid)},
                 )
             )  # fmt: skip
 

@@ -71,6 +71,7 @@ class Launch:
 
     def frame(self, host: Frame, chunk: tuple[tuple[int, int], ...]) -> Frame:
         """The frame of a chunk of blocks."""
+        host.run.more_blocks(tuple(int(e.fn(host)) for e in self.extents), self.s.loc)
         fr = Frame(host.run, 0, 0, self.comp.max_rank)
         fr.v = list(host.v)
         fr.mem = list(host.mem)

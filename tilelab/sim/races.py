@@ -7,6 +7,7 @@ and between blocks.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,7 +86,8 @@ class Order:
     """Which blocks are known to come before which: an atomic that reads what another block's atomic left comes after it."""
 
     def __init__(self, blocks: int) -> None:
-        self.known = [0] * blocks  # bit sets of blocks
+        self.blocks = blocks
+        self.known: defaultdict[int, int] = defaultdict(int)  # bit sets of blocks
         self._left: dict[tuple[int, int], int] = {}
 
     def meet(self, blocks: Value, slot: int, at: Value, *, acquire: bool, release: bool) -> None:
@@ -103,7 +105,7 @@ class Order:
     def before(self, earlier: int, later: int) -> bool:
         """Whether block ``earlier`` is known to come before block ``later`` (−2: several blocks)."""
         known = self.known[later]
-        return bool(known >> earlier & 1) if earlier >= 0 else known | 1 << later == (1 << len(self.known)) - 1
+        return bool(known >> earlier & 1) if earlier >= 0 else known | 1 << later == (1 << self.blocks) - 1
 
 
 class Shadow:
@@ -170,10 +172,10 @@ class Shadow:
         bad = (table != -1) & (table != mine)
         if on is not None:
             bad &= on
-        if bad.any() and any(self.order.known):
-            pairs = table[bad].astype(np.int64) * len(self.order.known) + mine[bad]
+        if bad.any() and any(self.order.known.values()):
+            pairs = table[bad].astype(np.int64) * self.order.blocks + mine[bad]
             first, back = np.unique(pairs, return_inverse=True)
-            n = len(self.order.known)
+            n = self.order.blocks
             unordered = np.array([not self.order.before(int(p // n), int(p % n)) for p in first])
             bad[bad] = unordered[back]
         return bad

@@ -1,0 +1,14 @@
+# exit: 1
+# says: TL701 | reduction_of_no_such_axis.py:13
+import tilelang
+import tilelang.language as T
+
+
+@T.prim_func
+def k(A: T.Tensor((8, 8), "float32"), O: T.Tensor((8,), "float32")):
+    with T.Kernel(1, threads=64):
+        a = T.alloc_fragment((8, 8), "float32")
+        r = T.alloc_fragment((8,), "float32")
+        T.copy(A, a)
+        T.reduce_sum(a, r, dim=5)
+        T.copy(r, O)
