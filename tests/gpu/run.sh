@@ -14,4 +14,5 @@ status=0
 "$python" "$here/agreement.py" puzzles corpus --jobs "${JOBS:-12}" --record "$records/h200-agreement.json" || status=1
 "$python" "$here/kernels.py" --jobs "${JOBS:-12}" --out "$records/h200-kernels.json" || status=1
 "$python" "$here/grades.py" --jobs "${JOBS:-12}" --record "$records/h200-grades.json" || status=1
+"$python" "$here/prints.py" --record "$records/h200-prints.json" || status=1
 exit $status
