@@ -47,7 +47,7 @@ OPS = frozenset({*(f"tirx.{n}" for n in _TIRX.split()), *(f"tl.{n}" for n in _TL
 
 #: Operations whose first argument names a function that is pasted into the generated source.
 EXTERN_OPS = frozenset({"tirx.call_extern", "tirx.call_pure_extern"})
-EXTERNS = frozenset({"debug_print_var", "debug_print_msg", "debug_print_buffer_value"})
+EXTERNS = frozenset({"debug_print_var", "debug_print_msg", "debug_print_buffer_value", "DP4A"})
 #: What lowering itself adds: functions of TileLang's own templates.
 LOWERED_EXTERN = re.compile(
     r"(?:tl::|__)[A-Za-z_][\w:<>, ]{0,200}|cutlass::[\w:]{1,100}|AtomicAdd\w*|AtomicMax\w*|AtomicMin\w*|AtomicLoad|AtomicStore"

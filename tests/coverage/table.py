@@ -28,7 +28,7 @@ def build() -> dict[str, Any]:
     """The table, from the installed package."""
     import tilelang
 
-    return {"tilelang": tilelang.__version__, "names": of_names(), "operations": of_operations()}
+    return {"tilelang": tilelang.__version__, "names": of_names(), "operations": of_operations(), "nodes": of_nodes()}
 
 
 # ------------------------------------------------------------------------------------------------ names
@@ -115,6 +115,28 @@ def simulated() -> set[str]:
     return {*Compiler.calls, *Compiler.effects, *(f"tl.tileop.{k}" for k in TABLE), *intrinsics.PURE, *intrinsics.TYPED, *lazily}
 
 
+# ------------------------------------------------------------------------------------------------ nodes
+def of_nodes() -> dict[str, dict[str, str]]:
+    """Class of TVM's expressions and statements → whether a Program can hold it."""
+    import tvm.tirx.expr
+    import tvm.tirx.stmt
+    from tvm.ir import PrimExpr
+
+    from tilelab.compiler.reader import BINARY, Reader
+    from tilelab.compiler.statements import _STATEMENTS
+
+    read = {*BINARY, *Reader()._readers, *_STATEMENTS, "SeqStmt"}
+    base = {
+        "BinaryOpExpr", "CmpExpr", "ConstExpr", "LogicalExpr", "PrimExpr", "PrimExprWithOp", "Stmt",
+    }  # fmt: skip
+    found = {}
+    for module, kind in ((tvm.tirx.expr, PrimExpr), (tvm.tirx.stmt, tvm.tirx.stmt.Stmt)):
+        for name, value in vars(module).items():
+            if isinstance(value, type) and issubclass(value, kind) and name not in base:
+                found[name] = {"status": DONE} if name in read else {"status": REFUSED, "why": names.refused(name)}
+    return dict(sorted(found.items()))
+
+
 # ------------------------------------------------------------------------------------------------ files
 def markdown(table: dict[str, Any]) -> str:
     """The table for people."""
@@ -125,7 +147,11 @@ def markdown(table: dict[str, Any]) -> str:
         "corpus uses it and its result agrees with numpy; what is refused is refused by name (TL703), with this reason.",
         "",
     ]
-    for title, part in (("`tilelang.language`", table["names"]), ("Operations", table["operations"])):
+    for title, part in (
+        ("`tilelang.language`", table["names"]),
+        ("Operations", table["operations"]),
+        ("Kinds of nodes", table["nodes"]),
+    ):
         counts = Counter(e["status"] for e in part.values())
         lines += [f"## {title}", "", ", ".join(f"{n} {status}" for status, n in sorted(counts.items())), ""]
         groups: dict[tuple[str, str], list[str]] = {}
