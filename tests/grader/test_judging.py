@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import hmac
 import json
+import os
 
 import ml_dtypes
 import numpy as np
@@ -206,6 +207,15 @@ def test_text_of_a_cell():
     assert "copy" in from_text("%%time\ndef copy(): pass", "copy").units[0].source
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_what_is_not_a_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "a.py").write_text("")
+    with pytest.raises(InputError, match="not a file"):
+        read_submission(tmp_path / "pipe.py", "copy")
+    assert [p.name for p in files_of([tmp_path])] == ["a.py"]
+
+
 def test_folders_expand_sorted_without_hidden_ones(tmp_path):
     for name in ("b.py", "a.ipynb", "sub/c.py", ".ipynb_checkpoints/a.ipynb", "notes.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -354,6 +364,34 @@ def test_a_buffer_larger_than_any_gpu_has_is_refused(tmp_path):
     report = grade(puzzle("1"), tmp_path / "hog.py", seed=1)
     assert report.score == 0
     assert "more than any GPU has" in report.checks[0].message or "TL5" in report.checks[0].message
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("for i in T.serial(2000000000):\n            x = x + 1", "more than 2,000,000 loop turns"),
+        ("while x < 1:\n            x = x * 2", "more than 2,000,000 loop turns"),
+        ("T.Kernel(2000000000", "2,000,000,000 blocks"),
+    ],
+)
+def test_a_kernel_that_would_run_for_hours_is_refused(tmp_path, monkeypatch, more, said):
+    from tilelab.grader import judge
+    from tilelab.grader.grading import grade
+
+    if more.startswith("while"):
+        monkeypatch.setattr(judge, "_MAX_STEPS", 2000)
+        said = "more than 2,000 loop turns"
+    text = (puzzle("1").folder / "solution.py").read_text()
+    if more.startswith("T.Kernel"):
+        text = text.replace("T.Kernel(T.ceildiv(N, block)", more)
+    else:
+        text = text.replace("        start =", f'        x = T.alloc_var("int32")\n        x = 0\n        {more}\n        start =')
+    (tmp_path / "long.py").write_text(text)
+    report = grade(puzzle("1"), tmp_path / "long.py", seed=1)
+    assert (report.score, report.passed) == (0, False)
+    assert said in report.checks[0].message
+    if "blocks" not in said:
+        assert all(c.message == "not run: it does not end for N = 1" for c in report.checks[1:7])
 
 
 def test_a_solved_notebook_is_a_submission(tmp_path):

@@ -68,6 +68,7 @@ def broken_rules(program: ir.Program, spec: Spec) -> list[str]:
 #: Scope → bytes that one buffer may have; no GPU has more registers or shared memory, and a workspace needs no more.
 _MOST_BYTES: Mapping[str, int] = {"global": 1 << 30}
 _MOST_BYTES_IN_A_BLOCK = 16 << 20
+_MOST_BLOCKS = 4 << 20
 
 
 def _too_large(program: ir.Program) -> Iterator[str]:
@@ -80,6 +81,13 @@ def _too_large(program: ir.Program) -> Iterator[str]:
             size *= max(const_int(extent) or 1, 1)
         if size > _MOST_BYTES.get(b.scope, _MOST_BYTES_IN_A_BLOCK):
             yield f"{b.name} has {size:,} bytes, more than any GPU has for {b.scope}"
+    for launch in ir.walk(program):
+        if isinstance(launch, ir.Launch):
+            blocks = 1
+            for extent in launch.grid:
+                blocks *= max(const_int(extent) or 1, 1)
+            if blocks > _MOST_BLOCKS:
+                yield f"the grid has {blocks:,} blocks; {_MOST_BLOCKS:,} are more than enough here"
 
 
 def operations(program: ir.Program) -> set[str]:

@@ -51,6 +51,8 @@ def read_submission(path: str | Path, entry: str) -> Submission:
     if path.suffix not in (".py", ".ipynb"):
         raise InputError(f"{path}: not a submission", fix="give a .py or .ipynb file, or a folder of them")
     try:
+        if not path.is_file() and path.exists():  # reading a pipe or a device may never end
+            raise InputError(f"{path}: not a file", fix="give a .py or .ipynb file, or a folder of them")
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB", fix="clear the outputs of the notebook")
         text = path.read_text("utf-8")
@@ -89,7 +91,7 @@ def files_of(paths: Iterable[str | Path]) -> list[Path]:
             found = sorted(
                 p
                 for p in path.rglob("*")
-                if p.suffix in (".py", ".ipynb") and not any(q.startswith(".") for q in p.relative_to(path).parts)
+                if p.suffix in (".py", ".ipynb") and p.is_file() and not any(q.startswith(".") for q in p.relative_to(path).parts)
             )
             if not found:
                 raise InputError(f"{path}: no .py or .ipynb file in it", fix="give the folder that holds the submissions")

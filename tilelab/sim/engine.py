@@ -194,6 +194,7 @@ class Run:
                 finding(
                     "TL206", f"the kernel does not end: more than {self.params.max_steps:,} loop turns were run.",
                     fix="check the condition that ends the loop", file=loc.file if loc else None, line=loc.line if loc else None,
+                    evidence={"steps": self.params.max_steps},
                 )
             )  # fmt: skip
 

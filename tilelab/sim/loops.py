@@ -17,6 +17,9 @@ from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, Value, aff_add, both,
 from tilelab.sim.races import Nest, NestPlan
 from tilelab.sim.taint import PARALLEL, Taint, carried, private_buffers
 
+#: Turns of a loop between two looks at the limits.
+_CHUNK = 1024
+
 
 class LoopCompiler(ExprCompiler):
     """Compiles loops, and holds what variables and buffers there are. :class:`tilelab.sim.stmt.StmtCompiler` adds the rest."""
@@ -146,7 +149,7 @@ class LoopCompiler(ExprCompiler):
 
         if gen is None:
             if not leaves and not lo.axes and not extent.axes:
-                return self._in_nest(plan, self._uniform_loop(flo, fext, fstep, slot, body))
+                return self._in_nest(plan, self._uniform_loop(flo, fext, fstep, slot, body, s.loc))
 
             def run(fr: Frame) -> None:
                 for _ in turns(fr):
@@ -163,15 +166,20 @@ class LoopCompiler(ExprCompiler):
         return Op(body, waiting)
 
     @staticmethod
-    def _uniform_loop(flo: Any, fext: Any, fstep: Any, slot: int, body: Run) -> Run:
+    def _uniform_loop(flo: Any, fext: Any, fstep: Any, slot: int, body: Run, loc: ir.SourceLoc | None) -> Run:
         def run(fr: Frame) -> None:
             v = fr.v
             first = flo(fr)
-            n = fext(fr)
-            for i in range(first, first + n, fstep(fr)):
-                v[slot] = i
-                body(fr)
-            fr.run.steps(n)
+            turns = range(first, first + fext(fr), fstep(fr))
+            steps = fr.run.steps
+            if len(turns) > fr.run.budget:
+                steps(len(turns), loc)  # it would not end: do not begin
+            for at in range(0, len(turns), _CHUNK):
+                some = turns[at : at + _CHUNK]
+                steps(len(some), loc)
+                for i in some:
+                    v[slot] = i
+                    body(fr)
 
         return run
 
