@@ -219,6 +219,37 @@ def width():
     return k
 
 
+def filled(shape, threads, scope, fill):
+    @T.prim_func
+    def k(O: T.Tensor(shape, "float32")):
+        with T.Kernel(1, threads=threads) as _:
+            if scope == "shared":
+                B = T.alloc_shared(shape, "float32")
+            else:
+                B = T.alloc_fragment(shape, "float32")
+            if fill:
+                T.fill(B, 1.0)
+            else:
+                T.clear(B)
+            T.copy(B, O)
+
+    return k
+
+
+@pytest.mark.parametrize(
+    ("shape", "threads", "scope"), [((65,), 64, "shared"), ((192,), 128, "fragment"), ((3, 33), 32, "shared"), ((5, 12), 32, "fragment")]
+)
+@pytest.mark.parametrize("fill", [True, False])
+def test_no_layout_of_a_fill_is_tl403(shape, threads, scope, fill):
+    with pytest.raises(KernelRefused) as caught:
+        tilelab.lower(filled(shape, threads, scope, fill))
+    f = caught.value.finding
+    assert f.code == "TL403"
+    assert f.evidence["shape"] == list(shape)
+    assert f.evidence["buffers"] == ["B"]
+    assert f.line in range(line_of("if fill:"), line_of("T.copy(B, O)"))
+
+
 def test_no_layout_is_tl403():
     with pytest.raises(KernelRefused) as caught:
         tilelab.lower(width)

@@ -19,6 +19,8 @@ from tilelab.layout import Layout
 from tilelab.ops import SPELLING, TILE_OPS, arg, position
 
 _CONFLICT = re.compile(r"Layout infer conflict between (?P<a>[\w.]+) and (?P<b>[\w.]+)(?P<where>[^\n]*)")
+#: How TileLang says that it dealt the elements of a fill out to the threads and some were left over.
+_DEALT = re.compile(r"Layout\(\((?P<dims>\d+(?:, \d+)*)\)[^\n]*has errors[^\n]*bijective")
 _FRAGMENT = re.compile(r"^\s*(?P<role>loop|fragment|\w+)?\s*(?P<text>Fragment\(.*\))\s*$", re.MULTILINE)
 _MARKER = re.compile(r"-->\s+(?P<file>.+?):(?P<line>\d+)(?::\d+)?\s*$", re.MULTILINE)
 _BIN = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod"}
@@ -36,7 +38,12 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
     if conflict:
         return _conflict(conflict, text, program, tries)
     if "no available layout" in text:
-        return _no_layout(program, tries)
+        return _no_layout(program, tries, list(_spaces(program)))
+    dealt = _DEALT.search(text)
+    elements = _product(tuple(map(int, dealt["dims"].split(", ")))) if dealt else 0
+    fills = [s for s in _spaces(program, fills=True) if _product(s.shape) == elements]
+    if fills:
+        return _no_layout(program, tries, fills)
     place = _MARKER.search(text)
     loc = decode(place["file"], int(place["line"])) if place else None
     said = first_sentence(ValueError(text[: place.start()] if place else text))
@@ -206,10 +213,9 @@ class _Space:
     buffers: tuple[str, ...]
 
 
-def _no_layout(program: ir.Program, tries: Tries) -> Finding:
+def _no_layout(program: ir.Program, tries: Tries, spaces: list[_Space]) -> Finding:
     launch = next((s for s in ir.walk(program) if isinstance(s, ir.Launch)), None)
     threads = _threads(launch)
-    spaces = list(_spaces(program))
     guilty = [s for s in spaces if not _even(_product(s.shape), threads)] or spaces
     space = next((s for s in guilty if s.what == "T.Parallel"), guilty[0]) if guilty else None
     if space is None:
@@ -251,10 +257,11 @@ def _threads(launch: ir.Launch | None) -> int:
     return _product(tuple(int(e.value) for e in launch.threads if isinstance(e, ir.Const))) if launch else 0
 
 
-def _spaces(program: ir.Program) -> Iterator[_Space]:
+def _spaces(program: ir.Program, *, fills: bool = False) -> Iterator[_Space]:
+    """The spaces over fragments, which need a layout; with ``fills``, those of fills alone, of shared memory too."""
     inner: set[int] = set()
     for n in ir.walk(program):
-        if isinstance(n, ir.For) and n.kind == "parallel" and id(n) not in inner:
+        if isinstance(n, ir.For) and n.kind == "parallel" and id(n) not in inner and not fills:
             shape: list[int] = []
             at: Any = n
             while isinstance(at, ir.For) and at.kind == "parallel":
@@ -264,9 +271,9 @@ def _spaces(program: ir.Program) -> Iterator[_Space]:
             fragments = _fragments(n)
             if fragments and all(shape):
                 yield _Space("T.Parallel", n.loc, tuple(shape), fragments)
-        elif isinstance(n, ir.Tile) and n.op in ("copy", "fill"):
+        elif isinstance(n, ir.Tile) and n.op in (("fill",) if fills else ("copy", "fill")):
             for r in n.args:
-                if isinstance(r, ir.Region) and r.buffer.scope == "local.fragment":
+                if isinstance(r, ir.Region) and (fills or r.buffer.scope == "local.fragment"):
                     extents = tuple(int(e.value) for e in r.extents if isinstance(e, ir.Const))
                     if len(extents) == len(r.extents):
                         yield _Space(SPELLING[n.op], n.loc, extents, (r.buffer.name,))
