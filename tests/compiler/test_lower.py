@@ -219,6 +219,27 @@ def width():
     return k
 
 
+@T.prim_func
+def mixed(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "bfloat16"), O: T.Tensor((64, 64), "float32")):
+    with T.Kernel(1, threads=128) as _:
+        a = T.alloc_shared((64, 64), "float16")
+        b = T.alloc_shared((64, 64), "bfloat16")
+        c = T.alloc_fragment((64, 64), "float32")
+        T.copy(A, a)
+        T.copy(B, b)
+        T.clear(c)
+        T.gemm(a, b, c)  # two dtypes
+        T.copy(c, O)
+
+
+def test_a_gemm_of_two_dtypes_is_tl701():
+    with pytest.raises(KernelRefused) as caught:
+        tilelab.lower(mixed)
+    f = caught.value.finding
+    assert (f.code, f.line) == ("TL701", line_of("# two dtypes"))
+    assert "a is float16 but b is bfloat16" in f.message
+
+
 def filled(shape, threads, scope, fill):
     @T.prim_func
     def k(O: T.Tensor(shape, "float32")):

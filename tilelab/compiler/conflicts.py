@@ -44,6 +44,10 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
     fills = [s for s in _spaces(program, fills=True) if _product(s.shape) == elements]
     if fills:
         return _no_layout(program, tries, fills)
+    if "Mixed-dtype GEMM" in text:
+        mixed = next(_mixed(program), None)
+        if mixed is not None:
+            return mixed
     place = _MARKER.search(text)
     loc = decode(place["file"], int(place["line"])) if place else None
     said = first_sentence(ValueError(text[: place.start()] if place else text))
@@ -57,6 +61,22 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
         line=loc.line if loc else None,
         evidence={"target": target, "said": plain(text)[:2000]},
     )
+
+
+def _mixed(program: ir.Program) -> Iterator[Finding]:
+    """The gemms whose operands have dtypes that no tensor core multiplies."""
+    for n in ir.walk(program):
+        if isinstance(n, ir.Tile) and n.op in _GEMMS:
+            a, b = [r.buffer for r in n.args if isinstance(r, ir.Region)][:2]
+            if a.dtype != b.dtype:
+                yield finding(
+                    "TL701",
+                    f"{SPELLING[n.op]} does not fit its operands: {a.name} is {a.dtype} but {b.name} is {b.dtype}.",
+                    fix="give both the same dtype: T.copy one of them into a buffer of the other's dtype first.",
+                    file=n.loc.file if n.loc else None,
+                    line=n.loc.line if n.loc else None,
+                    evidence={"dtypes": [a.dtype, b.dtype]},
+                )
 
 
 # -------------------------------------------------------------------------------------------------- conflicts
