@@ -1,5 +1,10 @@
 """Whatever is wrong with a command line or a file is one clear line and the right exit code, never a traceback."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -142,6 +147,22 @@ def test_what_a_function_prints_is_not_on_stdout(cli, tmp_path, monkeypatch):
         assert done.code == 0, done.err
         assert done.json
         assert "made for 1" in done.err
+
+
+def test_steps_name_the_file_as_it_was_given(cli, kernel):
+    done = cli("debug", "k.py::copy", "--const", "N=64", "--json")
+    assert {s["file"] for s in done.json["steps"]} == {"k.py"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full here")
+@pytest.mark.parametrize(("where", "code", "said"), [(">/dev/full", 2, "cannot write the output"), ("2>&-", 0, "")])
+def test_streams_that_take_nothing(kernel, where, code, said):
+    run = f'"{sys.executable}" -m tilelab check k.py::copy --const N=64 --json {where}'
+    done = subprocess.run(["sh", "-c", run], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, "fault" in done.stderr) == (code, False)
+    assert said in done.stderr
+    if not code:
+        assert json.loads(done.stdout)["findings"] == []
 
 
 def test_a_finding_names_no_file_of_the_compiler(cli, tmp_path, monkeypatch):

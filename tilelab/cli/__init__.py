@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 the kernel is wrong; 2 the command, file, option or input 
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; what the user did wrong is one line on stderr, never a traceback."""
     args = list(sys.argv[1:] if argv is None else argv)
+    if sys.stderr is None:  # closed by the shell: print() would fall back to stdout, which is for results
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - for as long as the process lives
     try:
         return _dispatch(args)
     except TileLabError as error:
@@ -49,11 +52,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         print(f"tilelab: this machine has too little memory: {error or 'no more to be had'}. choose smaller sizes", file=sys.stderr)
         return 3
-    except Exception as error:
-        if os.environ.get("TILELAB_TRACEBACK"):
-            raise
-        print(f"tilelab: a fault of TileLab itself: {type(error).__name__}: {error}. TILELAB_TRACEBACK=1 shows where", file=sys.stderr)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            return _fault(error)
+        print(f"tilelab: cannot write the output: {error.strerror}. make room, or write elsewhere", file=sys.stderr)
         return 2
+    except Exception as error:
+        return _fault(error)
+
+
+def _fault(error: Exception) -> int:
+    if os.environ.get("TILELAB_TRACEBACK"):
+        raise error
+    print(f"tilelab: a fault of TileLab itself: {type(error).__name__}: {error}. TILELAB_TRACEBACK=1 shows where", file=sys.stderr)
+    return 2
 
 
 class Parser(argparse.ArgumentParser):

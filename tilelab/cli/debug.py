@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tilelab.cli import options
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
         write_outputs(trace.outputs, args.outputs)
     if args.json:
-        print(json.dumps(_steps(session), ensure_ascii=False))
+        print(json.dumps(_steps(session, shown_files(loaded)), ensure_ascii=False))
     else:
         Terminal(session, program.sources, sys.stdout).run(
             args.do or _lines(), prompt="" if args.do or not sys.stdin.isatty() else "(tilelab) "
@@ -55,7 +55,7 @@ def _lines() -> Iterable[str]:
     return iter(sys.stdin.readline, "")
 
 
-def _steps(session: object) -> dict[str, object]:
+def _steps(session: object, shown: Mapping[str, str]) -> dict[str, object]:
     events = session.trace.events  # type: ignore[attr-defined]
     return {
         "steps": [
@@ -64,7 +64,7 @@ def _steps(session: object) -> dict[str, object]:
                 "block": list(e.block),
                 "role": e.role,
                 "text": e.text,
-                "file": e.loc.file if e.loc else None,
+                "file": shown.get(e.loc.file, e.loc.file) if e.loc else None,
                 "line": e.loc.line if e.loc else None,
                 "loops": dict(e.loops),
                 "wrote": sorted(e.after),
