@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tilelang.language as T
 
 from tests.sim.conftest import codes
@@ -219,3 +220,24 @@ def test_the_last_block_may_read_what_the_others_left(run, rng):
     np.testing.assert_allclose(trace.outputs["Y"], [a.sum()], rtol=1e-4)
     assert codes(trace) == []
     assert "TL201" in codes(run(last_block(atomic=False), A=a, N=np.zeros(1, np.int32)))
+
+
+@pytest.mark.parametrize(("in_turn", "expected"), [(True, []), (False, ["TL201"])])
+def test_blocks_that_take_turns_at_one_element(run, in_turn, expected):
+    @T.prim_func
+    def kernel(A: T.Tensor((5, 32), "float32"), O: T.Tensor((32,), "float32"), turn: T.Tensor((1,), "int32")):
+        with T.Kernel(5, threads=32) as b:
+            t = T.get_thread_binding()
+            if in_turn:
+                while T.atomic_load(turn[0], memory_order="acquire") != b:
+                    T.evaluate(0)
+            O[t] = O[t] + A[b, t]
+            T.sync_threads()
+            if t == 0:
+                T.atomic_store(turn[0], b + 1, memory_order="release")
+
+    a = np.arange(160, dtype=np.float32).reshape(5, 32)
+    trace = run(kernel, A=a, O=np.zeros(32, np.float32), turn=np.zeros(1, np.int32))
+    assert [c for c in codes(trace) if c == "TL201"][:1] == expected
+    if in_turn:
+        np.testing.assert_array_equal(trace.outputs["O"], a.sum(0))

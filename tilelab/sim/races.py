@@ -160,7 +160,9 @@ class Shadow:
             if on is not None:
                 bad &= on
         if kind != "write":
-            table[sel] = np.where(((earlier != -1) & (earlier != who)) | (table[sel] != who), -2, who)
+            apart = (earlier != -1) & (earlier != who)
+            apart[apart] = self._unordered(earlier[apart], who[apart])  # whoever comes after `who` comes after those before it, too
+            table[sel] = np.where(apart | (table[sel] != who), -2, who)
         if kind in ("atomic", "atomic_load"):
             flat = np.ravel_multi_index(sel, self.shape) if sel else np.zeros(who.shape, np.int64)
             self.order.meet(who, acc.slot, flat, acquire=True, release=kind == "atomic")
@@ -172,13 +174,17 @@ class Shadow:
         bad = (table != -1) & (table != mine)
         if on is not None:
             bad &= on
-        if bad.any() and any(self.order.known.values()):
-            pairs = table[bad].astype(np.int64) * self.order.blocks + mine[bad]
-            first, back = np.unique(pairs, return_inverse=True)
-            n = self.order.blocks
-            unordered = np.array([not self.order.before(int(p // n), int(p % n)) for p in first])
-            bad[bad] = unordered[back]
+        if bad.any():
+            bad[bad] = self._unordered(table[bad], mine[bad])
         return bad
+
+    def _unordered(self, earlier: Value, later: Value) -> Value:
+        """Of pairs of blocks, those whose first is not known to come before the second."""
+        if not earlier.size or not any(self.order.known.values()):
+            return np.ones(earlier.shape, np.bool_)
+        n = self.order.blocks
+        pairs, back = np.unique(earlier.astype(np.int64) * n + later, return_inverse=True)
+        return np.array([not self.order.before(int(p // n), int(p % n)) for p in pairs])[back]
 
     def _report(self, acc: Any, fr: Frame, buf: Buf, bad: Value, kind: str, value: Value) -> None:
         lane = checks.first_lane(bad)
