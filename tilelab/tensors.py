@@ -221,6 +221,8 @@ def read_params(program: ir.Program) -> set[str]:
     for node in ir.walk(program):
         if isinstance(node, ir.Load) or (isinstance(node, ir.Region) and "r" in node.access):
             read.add(by_data.get(node.buffer.data, ""))
+        if isinstance(node, ir.Tile) and node.op.startswith("atomic"):  # adds to what is there
+            read |= {by_data.get(r.buffer.data, "") for r in node.args if isinstance(r, ir.Region)}
         if isinstance(node, ir.Var):  # a raw pointer goes into a call: anything may happen to it
             read.add(by_data.get(node, ""))
     return read - {""}

@@ -133,3 +133,13 @@ def test_prints_are_one_table_not_a_flood(cli, folder):
     assert len(lines) == 5  # a heading and one row for each of the four blocks
     assert [line.split()[1] for line in lines[1:]] == ["0,0,0", "1,0,0", "2,0,0", "3,0,0"]
     assert all(line.endswith("[16, 16] 1 1 1 1 …") for line in lines[1:])
+
+
+@pytest.mark.parametrize("op", ["atomic_add", "atomic_max", "atomic_min"])
+def test_what_an_atomic_updates_has_an_input(cli, folder, op):
+    (folder / "a.py").write_text(
+        "import tilelang.language as T\n\n\n@T.prim_func\ndef k(A: T.Tensor((32,), 'int32'), O: T.Tensor((32,), 'int32')):\n"
+        f"    with T.Kernel(2, threads=32) as _:\n        S = T.alloc_shared((32,), 'int32')\n        T.copy(A, S)\n        T.{op}(O, S)\n"
+    )
+    done = cli("check", "a.py::k", "--json")
+    assert (done.code, done.json["findings"]) == (0, [])
