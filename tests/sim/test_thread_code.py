@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tilelang.language as T
 
 from tests.sim.conftest import codes
@@ -306,3 +307,39 @@ def test_loops_that_begin_at_different_places(run, rng):
     a = rng.standard_normal((8, 16)).astype(np.float32)
     want = np.stack([sum(a[k] * (k + 1) for k in range(max(0, b - 2), b + 1)) for b in range(8)])
     np.testing.assert_allclose(run(kernel, A=a).outputs["Y"], want, rtol=1e-5, atol=1e-5)
+
+
+def halves(limit, by, outside=False):
+    @T.prim_func
+    def kernel(A: T.Tensor((2, 64), "float32"), O: T.Tensor((2, 64), "float32")):
+        with T.Kernel(2, threads=64) as b:
+            t = T.get_thread_binding()
+            O[b, t] = 0.0
+            if outside:
+                v = T.alloc_var("float32")
+                v = T.shfl_xor(A[b, t], by)
+                if t < limit:
+                    O[b, t] = v
+            else:
+                if t < limit:
+                    O[b, t] = T.shfl_xor(A[b, t], by)
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("limit", "by", "outside", "expected"),
+    [
+        (16, 16, False, ["TL203"]),
+        (16, 8, False, []),  # those asked are there
+        (32, 16, False, []),  # a whole warp
+        (16, 16, True, []),
+    ],
+)
+def test_a_shuffle_from_a_thread_that_is_not_there(run, limit, by, outside, expected):
+    trace = run(halves(limit, by, outside), A=np.arange(128, dtype=np.float32).reshape(2, 64))
+    assert codes(trace) == expected
+    if expected:
+        (found,) = trace.findings
+        assert (found.evidence["reader"], found.evidence["asked"], found.evidence["threads"]) == (0, 16, 16)
+        assert found.block == (0, 0, 0)

@@ -112,11 +112,30 @@ def _shuffle(kind: str) -> Callable[[Any, ir.Call, Context], Ex]:
             src = t // WARP * WARP + _source(kind, t % WARP, delta, width)
             src = np.where(src < n, src, t)
             full = np.broadcast_shapes(x.shape, src.shape)
+            if fr.mask is not None and fr.run.checks:
+                _from_absent(fr, ctx, np.broadcast_to(src, full), axis)
             return unflatten(np.take_along_axis(np.broadcast_to(x, full), np.broadcast_to(src, full), axis), ctx)
 
         return _result(call.dtype, _axes(ctx, v, b), fn, v.loads)
 
     return make
+
+
+def _from_absent(fr: Frame, ctx: Context, src: Value, axis: int) -> None:
+    """Report a shuffle that asks a thread which does not take part in it (TL203)."""
+    on = np.broadcast_to(_active(fr, ctx, src), src.shape)
+    bad = on & ~np.take_along_axis(on, src, axis)
+    if not bad.any():
+        return
+    at = tuple(int(i) for i in np.argwhere(bad)[0])
+    threads = int(bad.any(axis=tuple(a for a in range(bad.ndim) if a != axis)).sum())
+    fr.run.findings.report(
+        ("absent", ctx.loc and (ctx.loc.file, ctx.loc.line)), "TL203",
+        f"thread {at[axis]} asks thread {int(src[at])} for its value, which does not come here, because the condition around this shuffle "
+        "differs between the threads of a warp: what it gets is undefined.",
+        ctx.loc, fix="do the shuffle outside the condition, and use its result inside", block=ctx.block(fr, at),
+        evidence={"reader": at[axis], "asked": int(src[at]), "threads": threads},
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------- votes and reductions
