@@ -34,7 +34,8 @@ def test_the_json_of_a_right_and_a_wrong_submission(cli, work):
     assert right["counts"] == {"bytes_moved": {"value": 8388608, "best": 8388608, "points": 25}}
     assert not wrong["passed"]
     assert wrong["score"] < 60
-    assert {(f["code"], f["file"]) for f in wrong["findings"] if f["severity"] == "error"} == {("TL104", "wrong.py")}
+    errors = {(f["code"], f["file"]) for f in wrong["findings"] if f["severity"] == "error"}
+    assert errors == {("TL104", "wrong.py"), ("TL505", "wrong.py")}  # one element over 512 rounds down to no block at all, which no GPU launches
 
 
 def test_exit_codes(cli, work):

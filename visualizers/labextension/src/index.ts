@@ -43,8 +43,7 @@ const plugin: JupyterFrontEndPlugin<Course> = {
 
     const open = async (puzzle: Puzzle): Promise<void> => {
       try {
-        const { path } = await course.open(puzzle);
-        await app.commands.execute('docmanager:open', { path, factory: 'Notebook' });
+        await course.open(puzzle, path => app.commands.execute('docmanager:open', { path, factory: 'Notebook' }));
       } catch (error) {
         const what = say(course.language, 'openFailed', { number: puzzle.number });
         Notification.error(`${what}: ${error instanceof Error ? error.message : String(error)}`);

@@ -68,3 +68,24 @@ test('sentences are filled in, in both languages', () => {
   expect(say('en', 'progress', { solved: 1, total: 3 })).toBe('1 of 3 solved');
   expect(say('zh', 'progress', { solved: 1, total: 3 })).toBe('已完成 1 / 3');
 });
+
+test('puzzles open in the order asked for, and one that fails holds up nobody', async () => {
+  const answers: Record<string, (path: string) => void> = {};
+  const api = {
+    puzzles: async () => list(),
+    open: (id: string) =>
+      id === 'puzzle_2' ? Promise.reject(new ApiError('no such puzzle')) : new Promise(done => (answers[id] = path => done({ id, path, created: true })))
+  } as unknown as Api;
+  const course = new Course(api);
+  const shown: string[] = [];
+  const show = async (path: string): Promise<void> => void shown.push(path);
+  const [slow, wrong, last] = [1, 2, 3].map(n => course.open({ ...puzzle(n, 'new'), id: `puzzle_${n}` }, show));
+  await Promise.resolve();
+  answers['puzzle_1']!('first.ipynb');
+  await slow;
+  await expect(wrong).rejects.toThrow('no such puzzle');
+  await new Promise(done => setTimeout(done));
+  answers['puzzle_3']!('last.ipynb');
+  await last;
+  expect(shown).toEqual(['first.ipynb', 'last.ipynb']);
+});

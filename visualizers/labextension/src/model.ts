@@ -1,6 +1,6 @@
 /** The state that the panel, the status item and the check share: the puzzles, the language and what runs now. */
 import { Signal, type ISignal } from '@lumino/signaling';
-import { ApiError, type Api, type Language, type Opened, type Puzzle } from './api';
+import { ApiError, type Api, type Language, type Puzzle } from './api';
 
 export type Activity = 'idle' | 'checking';
 
@@ -12,6 +12,7 @@ export class Course {
   private _current: string | null = null;
   private _activity: Activity = 'idle';
   private _asked = 0;
+  private _opening: Promise<void> = Promise.resolve();
 
   constructor(private readonly api: Api) {}
 
@@ -92,10 +93,17 @@ export class Course {
     this._changed.emit();
   }
 
-  /** Make sure that the learner has a copy of the puzzle and return where it is. */
-  async open(puzzle: Puzzle): Promise<Opened> {
-    const opened = await this.api.open(puzzle.id, this._language);
-    void this.refresh();
-    return opened;
+  /**
+   * Make sure that the learner has a copy of the puzzle, and show it. Puzzles open in the order in which they were asked for,
+   * so that the last one asked for ends in front, however long each takes.
+   */
+  open(puzzle: Puzzle, show: (path: string) => Promise<unknown>): Promise<void> {
+    const turn = this._opening.then(async () => {
+      const { path } = await this.api.open(puzzle.id, this._language);
+      void this.refresh();
+      await show(path);
+    });
+    this._opening = turn.catch(() => undefined); // one that fails holds up nobody
+    return turn;
   }
 }
