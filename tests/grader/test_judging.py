@@ -16,6 +16,7 @@ from tilelab.errors import InputError
 from tilelab.grader.blame import writer_of
 from tilelab.grader.compare import compare
 from tilelab.grader.draw import INPUT_KINDS, class_seed, draw_cases, draw_inputs, draw_tensor
+from tilelab.grader.oracle import ruled_inputs
 from tilelab.grader.spec import Tensor, Tolerance
 from tilelab.grader.submission import files_of, from_text, read_submission
 
@@ -52,6 +53,17 @@ def test_large_inputs_stay_finite(dtype):
 def test_special_values_are_always_there(kind, has):
     for n in (1, 7, 1000):
         assert has(INPUT_KINDS[kind](np.random.default_rng(n), (n,), 1e38)).any()
+
+
+def test_inputs_that_obey_a_rule_come_from_the_oracle(tmp_path):
+    rule = "def inputs(rng, drawn, N):\n    return {'table': rng.permutation(N)}\n"
+    (tmp_path / "oracle.py").write_text(rule)
+    drawn = {"table": np.zeros(9, np.int32), "A": np.ones(3, np.float32), "out": None}
+    made = ruled_inputs(tmp_path / "oracle.py", drawn, {"N": 9, "M": 3}, np.random.default_rng(1))
+    assert sorted(made["table"]) == list(range(9))
+    assert made["table"].dtype == np.int32
+    assert made["A"] is drawn["A"]
+    assert made["out"] is None
 
 
 def test_class_seeds_can_be_recomputed_by_anyone():

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilelab.grader import shapes
+from tilelab.grader.oracle import ruled_inputs
 from tilelab.grader.spec import Spec, Tensor
 from tilelab.tensors import numpy_dtype
 
@@ -58,7 +59,8 @@ def case_name(sizes: Mapping[str, int], kind: str = "random") -> str:
 def draw_inputs(spec: Spec, case: Case) -> dict[str, Array | None]:
     """Return the inputs of ``case`` by argument name; an argument that is only written gets None."""
     rng = np.random.Generator(np.random.PCG64(case.seed))
-    return {t.name: None if t.role == "out" else draw_tensor(t, case.sizes, case.inputs, rng) for t in spec.arguments}
+    drawn = {t.name: None if t.role == "out" else draw_tensor(t, case.sizes, case.inputs, rng) for t in spec.arguments}
+    return ruled_inputs(spec.folder / "oracle.py", drawn, case.sizes, rng)
 
 
 def draw_tensor(t: Tensor, sizes: Mapping[str, int], kind: str, rng: np.random.Generator) -> Array:

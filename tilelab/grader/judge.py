@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +14,7 @@ from tilelab import ir
 from tilelab.analysis.traffic import traffic
 from tilelab.errors import EnvironmentLacks, InputError
 from tilelab.finding import Finding, KernelRefused, finding
+from tilelab.grader import oracle
 from tilelab.grader.blame import writer_of
 from tilelab.grader.compare import Mismatch, compare
 from tilelab.grader.draw import Case, case_name, draw_inputs
@@ -176,33 +175,15 @@ class _Expected:
 
 def _expected(spec: Spec, case: Case, inputs: Mapping[str, Array | None]) -> _Expected:
     """Ask the oracle, in float64; integers stay what they are."""
-    oracle = _oracle(spec.folder / "oracle.py")
+    functions = oracle.load(spec.folder / "oracle.py")
     wide = {n: a if a is None or a.dtype.kind in "iub" else a.astype(np.float64) for n, a in inputs.items()}
     kw = {n: a for n, a in wide.items() if a is not None}
     names = [t.name for t in (*(a for a in spec.arguments if a.role != "in"), *spec.returns)]
     with np.errstate(all="ignore"):
-        values = _named(oracle["oracle"](**kw, **_sizes_taken(oracle["oracle"], case.sizes)), names)
-        scale = oracle.get("magnitude")
-        scales = _named(scale(**kw, **_sizes_taken(scale, case.sizes)), names) if scale else {}
+        values = oracle.by_name(oracle.call(functions["oracle"], kw, case.sizes), names)
+        scale = functions.get("magnitude")
+        scales = oracle.by_name(oracle.call(scale, kw, case.sizes), names) if scale else {}
     return _Expected(outputs=values, magnitudes=scales)
-
-
-@cache
-def _oracle(path: Path) -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "oracle", "__file__": str(path)}
-    exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)  # our own file, beside puzzle.toml
-    return namespace
-
-
-def _sizes_taken(function: Any, sizes: Mapping[str, int]) -> dict[str, int]:
-    code = function.__code__
-    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return {k: v for k, v in sizes.items() if k in taken}
-
-
-def _named(value: Any, names: Sequence[str]) -> dict[str, Array]:
-    values = value if isinstance(value, tuple) else (value,)
-    return dict(zip(names, map(np.asarray, values), strict=True))
 
 
 def _settled(f: Finding, spec: Spec, wanted: _Expected) -> Finding:
