@@ -7,7 +7,7 @@ import pytest
 from tilelab.course import puzzle
 from tilelab.errors import InputError
 from tilelab.grader import shapes
-from tilelab.grader.spec import load_spec, parse_spec
+from tilelab.grader.schema import load_spec, parse_spec
 
 GOOD = (puzzle("1").folder / "puzzle.toml").read_text()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tilelab.course.card import Puzzle
 from tilelab.errors import InputError
-from tilelab.grader.spec import load_spec
+from tilelab.grader.schema import load_spec
 
 
 def puzzle(name: str | int | Path) -> Puzzle:

@@ -11,7 +11,7 @@ _HOME = {
     "Report": "tilelab.grader.report",
     "Check": "tilelab.grader.report",
     "Spec": "tilelab.grader.spec",
-    "load_spec": "tilelab.grader.spec",
+    "load_spec": "tilelab.grader.schema",
     "Limits": "tilelab.grader.sandbox",
 }
 __all__ = ["Check", "Limits", "Report", "Spec", "grade", "grade_kernel", "load_spec"]

@@ -21,7 +21,7 @@ from tilelab.grader.draw import Case, case_name, draw_inputs
 from tilelab.grader.lowering import Facts, lowering_facts
 from tilelab.grader.report import Check, Figure, Report, WrongElement
 from tilelab.grader.rules import Unfit, Wiring, broken_rules, wire_up
-from tilelab.grader.spec import COUNTS, Spec
+from tilelab.grader.spec import FIGURES, Spec
 from tilelab.trace import SimParams, Trace
 
 Array = NDArray[Any]
@@ -287,7 +287,7 @@ def _counts(spec: Spec, program: ir.Program, facts: Facts, run: Runner, tally: _
 
 def _predicted(program: ir.Program, counts: Mapping[str, int]) -> dict[str, float]:
     """Figures that need no lowering: what the simulator counted, and the traffic of the Program's accesses."""
-    out = {k: float(v) for k, v in counts.items() if k in COUNTS}
+    out = {k: float(v) for k, v in counts.items() if k in FIGURES}
     moved = traffic(program)
     if moved is not None:
         out |= {"bytes_read": moved.bytes_read, "bytes_written": moved.bytes_written, "bytes_moved": moved.bytes_moved}

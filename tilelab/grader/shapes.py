@@ -27,17 +27,27 @@ def evaluate(expression: str | int, sizes: Mapping[str, int]) -> int:
     if isinstance(expression, int):
         return expression
     try:
-        tree = ast.parse(expression, mode="eval").body
-    except SyntaxError:
-        raise InputError(f"shape expression {expression!r} is not arithmetic", fix="write e.g. 'N' or 'ceildiv(N, 16)'") from None
-    return _value(tree, expression, sizes)
+        return _value(_parse(expression), expression, sizes)
+    except ZeroDivisionError:
+        raise InputError(f"shape expression {expression!r} divides by zero", fix="see what the sizes make of it") from None
+    except (TypeError, RecursionError):
+        raise InputError(
+            f"shape expression {expression!r} is not allowed", fix="ceildiv takes two arguments, max and min two or more"
+        ) from None
 
 
 def names(expression: str | int) -> frozenset[str]:
     """Return the size names that a shape expression uses."""
     if isinstance(expression, int):
         return frozenset()
-    return frozenset(n.id for n in ast.walk(ast.parse(expression, mode="eval")) if isinstance(n, ast.Name)) - set(_FUNCTIONS)
+    return frozenset(n.id for n in ast.walk(_parse(expression)) if isinstance(n, ast.Name)) - set(_FUNCTIONS)
+
+
+def _parse(expression: str) -> ast.expr:
+    try:
+        return ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(f"shape expression {expression!r} is not arithmetic", fix="write e.g. 'N' or 'ceildiv(N, 16)'") from None
 
 
 def _value(n: ast.expr, text: str, sizes: Mapping[str, int]) -> int:
