@@ -95,7 +95,9 @@ def parse_spec(data: Mapping[str, Any], folder: Path) -> Spec:
         layout=_layout(r, top["layout"]) if top["layout"] else None,
         debug=DebugGoal(**r.table(top["debug"], "debug", {"best": (int, 1), "rewrite": (int, 0)})),
         folder=folder,
-        **{k: tuple(r.strings(k, top[k])) for k in ("needs", "teaches", "parameters")},
+        needs=tuple(r.strings("needs", top["needs"])),
+        teaches=tuple(r.strings("teaches", top["teaches"])),
+        parameters=tuple(r.strings("parameters", top["parameters"])),
         **{k: top[k] for k in ("id", "part", "kind", "entry", "arch", "min_arch", "tilelang", "launches", "hints", "steps")},
     )
     _check_whole(r, spec, top)
