@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tilelab.course import percent
 from tilelab.course.card import Puzzle
-from tilelab.course.catalog import puzzles
+from tilelab.course.catalog import puzzle, puzzles
 from tilelab.course.prose import LANGUAGES
 from tilelab.files import write_text
 
@@ -58,6 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tilelab.course.generate", description="Make solutions, stubs and notebooks from the puzzles' sources."
     )
+    parser.add_argument("only", nargs="*", metavar="PUZZLE", help="these puzzles alone, by number or name (default: all)")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something differs")
     parser.add_argument("--solved", type=Path, metavar="DIR", help="write solved notebooks into DIR and nothing else")
     parser.add_argument(
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     stale = 0
-    for p in puzzles():
+    for p in [puzzle(name) for name in args.only] or puzzles():
         if not (p.folder / "puzzle.py").is_file():
             continue  # a wheel: nothing to generate from
         folder = args.notebooks or p.folder.parent.parent / "notebooks"
