@@ -1,11 +1,13 @@
 """Global memory traffic of a tile-level Program, predicted: bytes read and written by its accesses, tails left out.
 
-Each access is counted for every block and every turn of the loops around it, over the elements that exist. Caches are
-not modelled: this is what the kernel asks for, and for tiled kernels close to what it moves.
+Each access is counted for every block and every turn of the loops around it, and for every thread where it, or the
+condition around it, names the thread, over the elements that exist. Caches are not modelled: this is what the kernel asks
+for, and for tiled kernels close to what it moves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ from tilelab import ir
 from tilelab.analysis.expr import dtype_bits
 
 Array = NDArray[Any]
-_AXES = 12  # three of the grid, the rest for loops
+_AXES = 15  # three of the grid, three of the block, the rest for loops
 _MOST_POINTS = 1 << 25
 
 
@@ -38,9 +40,14 @@ class Unpredictable(Exception):
     """The traffic depends on data, or the loops are too many to enumerate."""
 
 
-def traffic(program: ir.Program) -> Traffic | None:
-    """Return the predicted traffic, or None where it depends on data or on sizes that the Program does not know."""
-    counter = _Counter()
+def traffic(program: ir.Program, sizes: Mapping[ir.Var, int] | None = None) -> Traffic | None:
+    """Return the predicted traffic, or None where it depends on data or on sizes that the Program does not know.
+
+    Args:
+        program: A tile-level Program.
+        sizes: What its symbolic sizes (``T.dynamic``) are.
+    """
+    counter = _Counter(sizes)
     try:
         for n in ir.walk(program):
             if isinstance(n, ir.Launch):
@@ -68,16 +75,27 @@ class _Scope:
         mask = self.mask & (turns < extent) if extent.size > 1 else self.mask
         return _Scope({**self.values, var: low + turns}, mask, (*self.shape, n))
 
+    def with_threads(self, var: ir.Var, n: int) -> _Scope:
+        """Give a thread's number an axis of one point: only what depends on it is spread along the axis."""
+        return _Scope({**self.values, var: np.arange(n).reshape((n,) + (1,) * (_AXES - len(self.shape) - 1))}, self.mask, (*self.shape, 1))
+
+    def total(self, count: Array) -> int:
+        """Return the sum of ``count`` over all points: along axes that it does not depend on it repeats."""
+        return int(count.sum()) * math.prod(n for n, own in zip(self.shape, count.shape, strict=False) if own == 1)
+
 
 class _Counter:
-    def __init__(self) -> None:
+    def __init__(self, sizes: Mapping[ir.Var, int] | None = None) -> None:
         self.read_bits = 0
         self.written_bits = 0
+        self.sizes = {v: np.full((1,) * _AXES, n, np.int64) for v, n in (sizes or {}).items()}
 
     def launch(self, n: ir.Launch) -> None:
-        scope = _Scope({}, np.ones((1,) * _AXES, bool), ())
+        scope = _Scope(self.sizes, np.ones((1,) * _AXES, bool), ())
         for var, extent in zip(n.block_vars, n.grid, strict=False):
             scope = scope.with_axis(var, np.zeros((1,) * _AXES, np.int64), _known(extent, scope))
+        for var, extent in zip(n.thread_vars, n.threads, strict=False):
+            scope = scope.with_threads(var, int(_known(extent, scope).max()))
         self.body(n.body, scope)
 
     def body(self, body: ir.Body, scope: _Scope) -> None:
@@ -138,10 +156,11 @@ class _Counter:
                 if extents is not None:
                     raise Unpredictable
                 continue  # an index that comes from data: taken to be in bounds
+            spread = np.broadcast_shapes(count.shape, start.shape, length.shape)
+            if np.prod(spread, dtype=float) > _MOST_POINTS:
+                raise Unpredictable
             count = count * np.clip(np.minimum(start + length, size) - np.maximum(start, 0), 0, None)
-        points = int(np.prod([max(n, 0) for n in scope.shape], dtype=np.int64))
-        repeated = points // max(int(np.prod(count.shape, dtype=np.int64)), 1) if points else 0
-        bits = int(count.sum()) * repeated * dtype_bits(buffer.dtype)
+        bits = scope.total(count) * dtype_bits(buffer.dtype)
         self.read_bits += bits if "r" in how else 0
         self.written_bits += bits if "w" in how else 0
 

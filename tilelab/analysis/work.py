@@ -97,9 +97,7 @@ class _Work(_Counter):
 
 def _points(scope: _Scope) -> int:
     """How often a statement of this scope runs."""
-    total = int(np.prod([max(n, 0) for n in scope.shape], dtype=np.int64))
-    repeated = total // max(1, int(np.prod(scope.mask.shape, dtype=np.int64)))
-    return int(scope.mask.sum()) * repeated
+    return scope.total(scope.mask.astype(np.int64))
 
 
 def _operations(e: ir.Expr) -> int:

@@ -54,6 +54,19 @@ def wire_up(program: ir.Program, spec: Spec, sizes: Mapping[str, int]) -> Wiring
     return Wiring(inputs={p.name: t.name for t, p in zip(spec.arguments, given, strict=True)}, outputs=outputs, params=params)
 
 
+def known_sizes(program: ir.Program, spec: Spec, sizes: Mapping[str, int]) -> dict[ir.Var, int]:
+    """Return what the Program's symbolic sizes (``T.dynamic``) are, from the shapes of its parameters.
+
+    Raises:
+        Unfit: The Program does not have the puzzle's signature.
+    """
+    wiring = wire_up(program, spec, sizes)
+    shapes = {t.name: t.extents(sizes) for t in (*spec.arguments, *spec.returns)}
+    params = {wiring.inputs[p.name]: p for p in program.params if p.name in wiring.inputs} | dict(wiring.params)
+    pairs = ((p.buffer.shape, shapes[name]) for name, p in params.items() if p.buffer is not None)
+    return {e: size for extents, known in pairs for e, size in zip(extents, known, strict=True) if isinstance(e, ir.Var)}
+
+
 def broken_rules(program: ir.Program, spec: Spec) -> list[str]:
     """Return a sentence for each rule on operations and launches that the Program breaks."""
     used = operations(program)

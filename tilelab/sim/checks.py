@@ -123,11 +123,12 @@ def out_of_bounds(acc: Any, fr: Frame, buf: Buf, bad: Value, *, write: bool) -> 
     findings.add(
         key, "TL102",
         f"{what} lies outside {buf.name}, whose axis {d} has {buf.shape[d]} elements: {done} without a word "
-        f"({count} lanes here).{where_from}",
+        f"({count} {'lane' if count == 1 else 'lanes'} here).{where_from}",
         acc.loc, severity="warning" if from_data else "info", evidence=evidence,
         fix=(
             f"test the index before using it (0 <= index < {buf.shape[d]}) and say what a missing element means"
-            if from_data else "nothing, if the tail is meant; T.annotate_safe_value changes what masked reads give"
+            if from_data
+            else "nothing, if the tail is meant; else an if around the access; T.annotate_safe_value changes what masked reads give"
         ), **at,
     )  # fmt: skip
 
