@@ -120,11 +120,16 @@ def _grid(out: Svg, panel: Panel, x: float, y: float, most: float) -> tuple[floa
     out.heading(x, y, panel.title, panel.hint)
     y += 26
     if panel.labels is not None:
-        w, h = min(46.0, max(30.0, most / columns)), 24.0
+        w = min(46.0, max(30.0, most / columns))
+        narrow = max(len(str(t)) for t in panel.labels.flat) * 6.3 > w - 3  # then thread and register have a line each
+        h = 32.0 if narrow else 24.0
         for i in range(rows):
             for j in range(columns):
                 out.rect(x + 22 + j * w, y + i * h, w - 1.5, h - 1.5, fill=panel.colours[panel.cells[i, j]], radius=3)
-                out.text(x + 22 + j * w + (w - 1.5) / 2, y + i * h + 15.5, str(panel.labels[i, j]), "mono tiny mid", panel.ink[i][j])
+                lines = str(panel.labels[i, j]).split("·") if narrow else [str(panel.labels[i, j])]
+                for k, line in enumerate(lines):
+                    low = y + i * h + h / 2 + 3.5 + 12 * (k - (len(lines) - 1) / 2)
+                    out.text(x + 22 + j * w + (w - 1.5) / 2, low, line, "mono tiny mid", panel.ink[i][j])
     else:
         w = h = min(most / columns, most / rows, 24.0)
         h = max(h, 3.0) if rows * 3 < most else h
