@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import sys
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,8 @@ def grade(
         submission = read_submission(submission, spec.entry)
     seed = secrets.randbits(63) if seed is None else seed
     cases = draw_cases(spec, seed)
-    captured = capture_isolated(submission, spec.entry, [*(c.sizes for c in cases), spec.count_sizes], limits)
+    sizes = [*(c.sizes for c in cases), spec.count_sizes]
+    captured = capture_isolated(submission, spec.entry, sizes, limits, layout=spec.layout is not None)
     basis = f"{where}; isolation: {', '.join(captured.guards) or 'a process of its own'}"
     return with_shown_files(_report(spec, submission.name, cases, captured, run, basis, seed), submission)
 
@@ -58,7 +61,8 @@ def grade_kernel(puzzle: Any, kernel: Any, *, name: str = "kernel", device: str 
     run, where = runner(spec, device)
     seed = secrets.randbits(63) if seed is None else seed
     cases = draw_cases(spec, seed)
-    frames = [wire.parse(capture_one(kernel, dict(s)))[0] for s in (*(c.sizes for c in cases), spec.count_sizes)]
+    sizes = [*(c.sizes for c in cases), spec.count_sizes]
+    frames = [wire.parse(capture_one(kernel, dict(s), layout=spec.layout is not None))[0] for s in sizes]
     captured = Captured(programs=tuple(read_frame(tag, body) for tag, body in frames))
     return _report(spec, name, cases, captured, run, f"{where}; isolation: none, the kernel is this process's own", seed)
 
@@ -133,7 +137,37 @@ def _report(spec: Spec, name: str, cases: Sequence[Case], captured: Captured, ru
     if captured.failure is not None:
         return failed(spec, name, captured.failure, basis=basis, seed=seed)
     programs = [receive(p) for p in captured.programs]
-    return judge(spec, name, cases, programs, run=run, basis=basis, seed=seed)
+    return judge(spec, name, cases, programs, run=run, basis=basis, seed=seed, broken=_broken(spec))
+
+
+def _broken(spec: Spec) -> ir.Program | None:
+    """Return the Program of a debug puzzle's starter, at the counted sizes."""
+    if spec.kind != "debug":
+        return None
+    path = spec.folder / "stub.py"
+    try:
+        return _starter(spec.id, path, path.stat().st_mtime_ns, spec.entry, tuple(sorted(spec.count_sizes.items())))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file", fix="a debug puzzle's starter is its broken kernel") from None
+
+
+@lru_cache(maxsize=64)
+def _starter(puzzle: str, path: Path, stamp: int, entry: str, sizes: tuple[tuple[str, int], ...]) -> ir.Program:
+    submission = read_submission(path, entry)
+    if "tilelang" in sys.modules:  # our own file: it needs no isolation, and where TileLang is here already this is quicker
+        from tilelab.grader.worker import capture_one, run_units
+
+        namespace = run_units([dataclasses.asdict(u) for u in submission.units])
+        item = read_frame(*wire.parse(capture_one(namespace[entry], dict(sizes)))[0])
+    else:
+        captured = capture_isolated(submission, entry, [dict(sizes)])
+        if captured.failure is not None:
+            raise InputError(f"{puzzle}: its starter cannot be captured: {captured.failure.message}", fix="tell the author")
+        item = captured.programs[0]
+    program = receive(item)
+    if isinstance(program, Finding):
+        raise InputError(f"{puzzle}: its starter cannot be captured: {program.message}", fix="tell the author")
+    return program
 
 
 __all__ = ["DEVICES", "EnvironmentLacks", "failed", "grade", "grade_kernel", "receive", "runner", "spec_of"]

@@ -57,14 +57,20 @@ class Captured:
     output: str = ""
 
 
-def capture_isolated(submission: Submission, entry: str, sizes: Sequence[Mapping[str, int]], limits: Limits | None = None) -> Captured:
-    """Run a submission in a confined process and return its Programs, one for each of ``sizes``, as bytes."""
+def capture_isolated(
+    submission: Submission, entry: str, sizes: Sequence[Mapping[str, int]], limits: Limits | None = None, *, layout: bool = False
+) -> Captured:
+    """Run a submission in a confined process and return its Programs, one for each of ``sizes``, as bytes.
+
+    ``layout``: the entry is a function that returns a layout, which comes as a Program that holds nothing else.
+    """
     limits = limits or Limits()
     request = {
         "job": "submission",
         "units": [asdict(u) for u in submission.units],
         "entry": entry,
         "sizes": [dict(s) for s in sizes],
+        "layout": layout,
         "limits": asdict(limits),
         "readable": readable_folders(),
     }

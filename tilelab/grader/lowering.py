@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilelab import ir
-from tilelab.errors import EnvironmentLacks
+from tilelab.artifact import Artifact
+from tilelab.errors import EnvironmentLacks, InputError
 from tilelab.finding import Finding, KernelRefused, finding
 from tilelab.grader import isolate, wire
 from tilelab.grader.sandbox import Limits
@@ -21,7 +22,8 @@ class Facts:
 
     Attributes:
         findings: What lowering found; one of severity error means that it does not lower.
-        figures: ``smem_bytes`` and ``threads`` (of the largest kernel), ``tensor_core`` (1 where the code uses them).
+        figures: ``smem_bytes`` and ``threads`` (of the largest kernel), ``tensor_core`` (1 where the code uses them), ``occupancy``,
+            and the requests to memory (:mod:`tilelab.grader.requests`).
         source: The generated source.
     """
 
@@ -44,18 +46,20 @@ def lowering_facts(program: ir.Program, target: str) -> Facts:
 
     key = (serde.digest(program), target)
     if key not in _known:
-        _known[key] = _facts_of(_lower(serde.dumps(program), target))
+        _known[key] = _facts_of(_ask(serde.dumps(program), target))
         while len(_known) > _KEPT:
             _known.popitem(last=False)
     return _known[key]
 
 
-def _lower(data: Any, target: str) -> dict[str, Any]:
+def _ask(data: Any, target: str, element: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Ask for the facts of a lowering, or who writes an element, where TVM may crash without harm."""
     blob = data if isinstance(data, bytes) else data.encode()
     if not isolate.can_fork() or ("tilelang" in sys.modules and not isolate.fork_server().running):
-        return facts(blob, target)  # a notebook's process has TileLang already: a second one would only take time and memory
+        # a notebook's process has TileLang already: a second one would only take time and memory
+        return owner(blob, target, element) if element else facts(blob, target)
     limits = Limits(cpu_seconds=120, wall_seconds=180, output_bytes=1 << 20)
-    request = {"job": "lower", "target": target, "limits": asdict(limits)}
+    request = {"job": "lower", "target": target, "element": element, "limits": asdict(limits)}
     answer, frames = isolate.fork_server().ask(request, (blob,))
     return wire_facts(answer, frames)
 
@@ -87,17 +91,53 @@ def facts(data: bytes, target: str) -> dict[str, Any]:
         return {"findings": [refused.finding.to_json()]}
     except EnvironmentLacks as e:
         return {"lacks": [e.message, e.fix]}
+    return {"findings": [f.to_json() for f in artifact.findings], "figures": _figures(artifact), "source": artifact.source}
+
+
+def _figures(artifact: Artifact) -> dict[str, float]:
+    from tilelab.analysis.occupancy import occupancy
+    from tilelab.grader.requests import request_figures
+
     resources = artifact.resources.values()
     tensor_core = any(isinstance(n, ir.Call) and "mma" in n.op for n in ir.walk(artifact.program))
-    return {
-        "findings": [f.to_json() for f in artifact.findings],
-        "figures": {
-            "smem_bytes": max((r.smem_bytes for r in resources), default=0),
-            "threads": max((r.threads for r in resources), default=0),
-            "tensor_core": int(tensor_core or "mma_sync" in artifact.source or "wgmma" in artifact.source),
-        },
-        "source": artifact.source,
+    out = {
+        "smem_bytes": max((r.smem_bytes for r in resources), default=0),
+        "threads": max((r.threads for r in resources), default=0),
+        "tensor_core": int(tensor_core or "mma_sync" in artifact.source or "wgmma" in artifact.source),
+        **request_figures(artifact.program),
     }
+    try:
+        out["occupancy"] = min(occupancy(artifact.target, threads=r.threads, smem_bytes=r.smem_bytes).fraction for r in resources)
+    except (InputError, ValueError):  # no kernel, or no GPU of NVIDIA's
+        pass
+    return out
+
+
+def writing_thread(program: ir.Program, param: str, index: tuple[int, ...], block: tuple[int, int, int], target: str) -> int | None:
+    """Return which thread of ``block`` writes element ``index`` of a parameter once lowered, or None where that is not known."""
+    from tilelab import serde
+
+    element = {"param": param, "index": list(index), "block": list(block)}
+    try:
+        answer = _ask(serde.dumps(program), target, element)
+    except EnvironmentLacks:
+        return None
+    thread = answer.get("thread")
+    return thread if isinstance(thread, int) else None
+
+
+def owner(data: bytes, target: str, element: Mapping[str, Any]) -> dict[str, Any]:
+    """Lower a serialised Program and look for the thread that writes an element: see :func:`writing_thread`."""
+    from tilelab import serde
+    from tilelab.compiler import lower
+    from tilelab.grader.requests import storing_thread
+
+    try:
+        artifact = lower(serde.loads(data, ir.Program), target=target)
+    except (KernelRefused, EnvironmentLacks):
+        return {}
+    thread = storing_thread(artifact.program, element["param"], tuple(element["index"]), tuple(element["block"]))
+    return {} if thread is None else {"thread": thread}
 
 
 def _facts_of(data: Mapping[str, Any]) -> Facts:

@@ -42,6 +42,7 @@ class WrongElement:
     wrong: int
     total: int
     block: tuple[int, int, int] | None = None
+    thread: int | None = None
     file: str | None = None
     line: int | None = None
 
@@ -49,6 +50,7 @@ class WrongElement:
         """One sentence."""
         at = ", ".join(map(str, self.index))
         where = f", block {self.block}" if self.block else ""
+        where += f", thread {self.thread}" if self.thread is not None else ""
         if self.file and self.line:  # a cell has no name that a reader would know
             where += f", line {self.line} of the cell" if "ipykernel_" in self.file else f", {self.file}:{self.line}"
         said = f"{self.output}[{at}]: expected {number(self.expected)}, got {number(self.got)}{where}"
@@ -73,6 +75,7 @@ class Report:
         advice: How to gain the next points, most useful first.
         heat: For the first failed two-dimensional output: the share of wrong elements by cell, at most 16×32.
         seed: The seed from which the hidden cases were drawn.
+        statements: The counted Program, normalised: what similarity is looked for in.
     """
 
     puzzle: str
@@ -88,6 +91,7 @@ class Report:
     advice: tuple[str, ...] = ()
     heat: tuple[tuple[float, ...], ...] = ()
     seed: int | None = None
+    statements: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:

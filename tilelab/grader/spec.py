@@ -132,6 +132,10 @@ class LayoutGoal:
     threads: int = 0
     injective: bool = True
 
+    def extents(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the shape for given sizes."""
+        return tuple(shapes.evaluate(e, sizes) for e in self.shape)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebugGoal:
@@ -191,6 +195,15 @@ class Spec:
     def sizes(self) -> tuple[str, ...]:
         """The size names, in the order in which the puzzle gives them."""
         return tuple(self.count_sizes)
+
+    def tolerance_of(self, output: str) -> Tolerance:
+        """Return the tolerance of one output."""
+        own = next((t for t in (*self.returns, *self.arguments) if t.name == output), None)
+        if own is None or own.rtol is own.atol is None:
+            return self.tolerance
+        rtol = self.tolerance.rtol if own.rtol is None else own.rtol
+        atol = self.tolerance.atol if own.atol is None else own.atol
+        return Tolerance(rtol=rtol, atol=atol, relative_to=self.tolerance.relative_to)
 
     @property
     def number(self) -> int:

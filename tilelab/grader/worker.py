@@ -30,14 +30,14 @@ def warm() -> None:
 def capture_submission(request: dict[str, Any], write: Write) -> None:
     """Run the units of ``request``, capture ``entry`` for each of ``sizes``, and write one frame for each, then the end."""
     try:
-        namespace = _run(request["units"])
+        namespace = run_units(request["units"])
         entry = request["entry"]
         if entry not in namespace:
             return _error(
                 write, "no kernel", f"it defines no kernel named {entry!r}", fix=f"define a @tilelang.jit function called {entry}"
             )
         for sizes in request["sizes"]:
-            write(capture_one(namespace[entry], sizes))
+            write(capture_one(namespace[entry], sizes, layout=request.get("layout", False)))
     except MemoryError:
         return _error(write, "memory", "it used more memory than a submission may", fix="make tensors with T.alloc_*, not in Python")
     except SystemExit as e:
@@ -59,15 +59,15 @@ def capture_submission(request: dict[str, Any], write: Write) -> None:
     return None
 
 
-def capture_one(kernel: Any, sizes: dict[str, int]) -> bytes:
-    """Return the frame of one capture: the Program, or why TileLab or TileLang refuses the kernel."""
+def capture_one(kernel: Any, sizes: dict[str, int], *, layout: bool = False) -> bytes:
+    """Return the frame of one capture: the Program (or the layout in one), or why TileLab or TileLang refuses it."""
     from tilelab import serde
     from tilelab.compiler import capture
     from tilelab.errors import TileLabError
     from tilelab.finding import KernelRefused, finding
 
     try:
-        data = serde.dumps(capture(kernel, consts=sizes))
+        data = serde.dumps(_layout(kernel, sizes) if layout else capture(kernel, consts=sizes))
     except KernelRefused as refused:
         return wire.frame(wire.REFUSED, refused.finding.to_json())
     except TileLabError as e:
@@ -75,7 +75,23 @@ def capture_one(kernel: Any, sizes: dict[str, int]) -> bytes:
     return wire.frame(wire.PROGRAM, data if isinstance(data, bytes) else data.encode())
 
 
-def _run(units: list[dict[str, str]]) -> dict[str, Any]:
+def _layout(function: Any, sizes: dict[str, int]) -> Any:
+    """Call a layout function with the sizes that it names (or takes) and wrap what it returns."""
+    from tilelab.errors import InputError
+    from tilelab.grader.layouts import index_map_of, wrap
+
+    if not callable(function):
+        raise InputError(f"it is a {type(function).__name__}, not a function", fix="write a function that returns a T.Layout or T.Fragment")
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code is not None else tuple(sizes)
+    made = function(**{k: v for k, v in sizes.items() if k in names})
+    index_map = index_map_of(made)
+    if index_map is None:
+        raise InputError(f"it returned {type(made).__name__}, which is no layout", fix="return a T.Layout or a T.Fragment")
+    return wrap(function.__name__ if getattr(function, "__name__", "").isidentifier() else "layout", index_map)
+
+
+def run_units(units: list[dict[str, str]]) -> dict[str, Any]:
     """Execute the units in order, in one module; their text goes to ``linecache``, where TileLang finds it."""
     module = types.ModuleType("submission")
     module.__file__ = units[0]["file"] if units else "submission"
