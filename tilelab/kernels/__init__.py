@@ -16,6 +16,7 @@ _HOME = {
     "fp8_gemm": "tilelab.kernels.fp8_gemm",
     "grouped_gemm": "tilelab.kernels.grouped_gemm",
     "mla_decode": "tilelab.kernels.mla",
+    "sparse_gemm": "tilelab.kernels.sparse_gemm",
 }
 __all__ = sorted(_HOME)
 

@@ -45,7 +45,7 @@ SQRT_HALF = 0.7071067811865476
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Tile sizes of the Hopper builder. ``lag`` lets the second consumer start that many K steps after the first."""
+    """Tile sizes of the Hopper builder. ``pdl`` lets its blocks start while the kernel before them in the stream still ends."""
 
     bm: int = 128
     bn: int = 256
@@ -56,6 +56,7 @@ class Config:
     consumers: int = 2
     cn: int = 64
     split_k: int = 1
+    pdl: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -80,7 +81,7 @@ def hopper(
         residual: bool = False,
     sms: int = 132, bm: int = 128, bn: int = 256, bk: int = 64, stages: int = 4, cluster: int = 2, group: int = 8, consumers: int = 2,
         cn: int = 64,
-    split_k: int = 1,
+    split_k: int = 1, pdl: bool = False,
 ) -> Any:  # fmt: skip
     """The persistent warp-specialised kernel for sm_90a: ``(A, B, bias, residual, C)``, of which unused ones have shape 1."""
     rows = bm // consumers
@@ -207,6 +208,9 @@ def hopper(
                 if consumers > 1:
                     T.dec_max_nreg(40)
                 if tx < consumers * 128 + 32:
+                    if pdl:
+                        T.pdl_trigger()
+                        T.pdl_sync()
                     it = T.alloc_var("int32", init=0)
                     by = T.alloc_var("int32")
                     bx = T.alloc_var("int32")
