@@ -35,7 +35,10 @@ def test_the_json_of_a_right_and_a_wrong_submission(cli, work):
     assert not wrong["passed"]
     assert wrong["score"] < 60
     errors = {(f["code"], f["file"]) for f in wrong["findings"] if f["severity"] == "error"}
-    assert errors == {("TL104", "wrong.py"), ("TL505", "wrong.py")}  # one element over 512 rounds down to no block at all, which no GPU launches
+    assert errors == {
+        ("TL104", "wrong.py"),
+        ("TL505", "wrong.py"),
+    }  # one element over 512 rounds down to no block at all, which no GPU launches
 
 
 def test_exit_codes(cli, work):
@@ -45,7 +48,7 @@ def test_exit_codes(cli, work):
     for arguments, said in [
         (("1", "gone.py"), "gone.py: no such file"),
         (("1", "broken.py"), "broken.py:1: Python cannot parse this"),
-        (("99", "right.py"), "there is no puzzle '99'. there are 01_copy"),
+        (("99", "right.py"), "there is no puzzle '99'. there are "),
         (("1", "right.py", "--seed", "-1"), "--seed -1 is negative"),
     ]:
         done = cli("grade", *arguments)
@@ -91,7 +94,8 @@ def test_a_scheduler_that_does_not_answer(cli, work):
 
 def test_list_stub_and_export(cli, work):
     listed = cli("puzzles", "list", "--json").json
-    assert [p["id"] for p in listed][:3] == ["01_copy", "07_row_sum", "25_tiled_gemm"]
+    assert {"01_copy", "07_row_sum", "25_tiled_gemm"} <= {p["id"] for p in listed}
+    assert [p["number"] for p in listed] == sorted(p["number"] for p in listed)
     assert cli("puzzles", "stub", "1").out == puzzle("1").stub()
     assert cli("puzzles", "stub", "1", "-o", "mine.ipynb").code == 0
     assert json.loads((work / "mine.ipynb").read_text())["nbformat"] == 4

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stub.add_argument("--force", action="store_true", help="replace FILE if it exists")
     new = actions.add_parser("new", help="make a puzzle that passes its own checks, to be changed")
     new.add_argument("name", metavar="NAME", help="such as 61_my_puzzle, or my_puzzle for the next free number")
+    new.add_argument("--kind", choices=("kernel", "debug", "layout"), default="kernel", help="what the learner writes. Default: kernel")
     new.add_argument("--folder", metavar="DIR", default="puzzles", help="where its folder goes. Default: puzzles")
     export = actions.add_parser("export", help="write nbgrader sources and release archives")
     export.add_argument("puzzles", metavar="PUZZLE", nargs="*", help="which. Default: all")
@@ -85,7 +86,7 @@ def _stub(args: argparse.Namespace) -> int:
 def _new(args: argparse.Namespace) -> int:
     from tilelab.course.authoring import new_puzzle
 
-    folder = new_puzzle(args.name, Path(args.folder))
+    folder = new_puzzle(args.name, Path(args.folder), args.kind)
     print(f"wrote {folder}. Grade its solution with: tilelab grade {folder} {folder / 'solution.py'}", file=sys.stderr)
     return 0
 

@@ -13,17 +13,21 @@ from tilelab.course.catalog import folders, puzzle
 from tilelab.course.generate import solution_file
 from tilelab.errors import InputError
 from tilelab.files import write_bytes, write_text
+from tilelab.grader.spec import KINDS
 
 #: What a learner may have of a puzzle: what the wheel carries, too. No solution, no wrong answer.
 RELEASED = ("puzzle.toml", "oracle.py", "stub.py", "README.md", "README.zh.md", "picture.svg")
 
 
-def new_puzzle(name: str, root: Path) -> Path:
-    """Make a puzzle's folder under ``root`` from a template: it doubles a vector, and passes its own checks.
+def new_puzzle(name: str, root: Path, kind: str = "kernel") -> Path:
+    """Make a puzzle's folder under ``root`` from the template of a kind; it passes its own checks.
 
     Raises:
-        InputError: The name is no puzzle name, the number is taken, or the folder exists.
+        InputError: The name is no puzzle name, the number is taken, or the kind is unknown.
     """
+    templates = Path(__file__).with_name("templates")
+    if kind not in KINDS or not (templates / kind).is_dir():
+        raise InputError(f"kind {kind!r} is unknown", fix=f"use one of {', '.join(KINDS)}")
     match = re.fullmatch(r"(?:(\d\d)_)?([a-z][a-z0-9_]*)", name)
     if match is None:
         raise InputError(f"{name!r} is no name for a puzzle", fix="use small letters, digits and underscores, as in 61_my_puzzle")
@@ -34,9 +38,9 @@ def new_puzzle(name: str, root: Path) -> Path:
         raise InputError(f"the number {number or 'from 61 to 99'} is taken", fix="choose another number")
     folder = root / f"{number}_{match[2]}"
     words = {"ID": folder.name, "NUMBER": str(int(number)), "TITLE": match[2].replace("_", " ").capitalize(), "ENTRY": match[2]}
-    files = {path: re.sub("|".join(words), lambda m: words[m[0]], text) for path, text in _TEMPLATE.items()}
-    for path, text in files.items():
-        write_text(folder / path, text)
+    for path in sorted((templates / kind).rglob("*.txt")):
+        text = re.sub("|".join(words), lambda m: words[m[0]], path.read_text("utf-8"))
+        write_text(folder / path.relative_to(templates / kind).with_suffix(""), text)
     made = puzzle(folder)
     write_text(folder / "stub.py", percent.stub(made.source()))
     write_text(folder / "solution.py", solution_file(made))
@@ -86,151 +90,3 @@ def _nbgrader(grade_id: str, *, solution: bool = False, points: int | None = Non
         "task": False,
     }
     return {**meta, "points": points} if graded else meta
-
-
-_TEMPLATE = {
-    "puzzle.toml": """schema = 1
-id = "ID"
-title = { en = "TITLE", zh = "TITLE" }
-idea = { en = "Double every element", zh = "把每个元素加倍" }
-part = "X"
-entry = "ENTRY"
-arch = "sm_80"
-teaches = ["T.Parallel"]
-hints = 3
-
-[[arguments]]
-name = "A"
-dtype = "float32"
-shape = ["N"]
-
-[[returns]]
-name = "B"
-dtype = "float32"
-shape = ["N"]
-
-[cases]
-visible = [{ N = 256 }]
-always = [{ sizes = { N = 1 } }, { sizes = { N = 1000 } }]
-
-[cases.draw]
-count = 1
-ranges = { N = [2, 2000] }
-inputs = ["nan"]
-
-[counts]
-sizes = { N = 65536 }
-figures = [{ name = "bytes_moved", start = 1048576, best = 524288, floor = 524288 }]
-
-[[wrong]]
-file = "no_doubling.py"
-fails = "N = 1000"
-""",
-    "oracle.py": '"""What the kernel means, in numpy."""\n\n\ndef oracle(A):\n    return 2 * A\n',
-    "puzzle.py": """# %%
-import numpy as np
-import tilelang
-import tilelang.language as T
-
-import tilelab
-
-puzzle = tilelab.puzzle("NUMBER")
-puzzle
-
-# %% tilelab={"role": "solution"}
-@tilelang.jit
-def ENTRY(A, block: int = 256):
-    N = T.const("N")
-    A: T.Tensor[[N], "float32"]
-    B = T.empty((N,), "float32")
-    with T.Kernel(T.ceildiv(N, block), threads=128) as bx:
-        for i in T.Parallel(block):
-            if bx * block + i < N:
-                ### BEGIN SOLUTION
-                #| B[bx * block + i] = 0.0  # your turn
-                B[bx * block + i] = A[bx * block + i] * 2.0
-                ### END SOLUTION
-    return B
-
-
-# %%
-puzzle.check(ENTRY)
-""",
-    "README.md": """# Puzzle NUMBER: TITLE
-
-Write `ENTRY`: it returns a vector that is twice `A`.
-
-## Hints
-
-<details>
-<summary>Hint 1: a nudge</summary>
-
-Which element belongs to iteration `i` of block `bx`?
-
-</details>
-
-<details>
-<summary>Hint 2: the plan</summary>
-
-Read that element, double it, write it to the same place of `B`.
-
-</details>
-
-<details>
-<summary>Hint 3: nearly the answer</summary>
-
-The index on both sides is `bx * block + i`.
-
-</details>
-
-## What to read next
-
-- Change this puzzle into your own: `puzzle.toml` says what is graded, `puzzle.py` holds the solution and the starter.
-""",
-    "README.zh.md": """# 第 NUMBER 题：TITLE
-
-请写出 `ENTRY`：它返回的向量是 `A` 的两倍。
-
-## 提示
-
-<details>
-<summary>提示 1：点到为止</summary>
-
-第 `bx` 块的第 `i` 次迭代，对应哪个元素？
-
-</details>
-
-<details>
-<summary>提示 2：思路</summary>
-
-读出这个元素，加倍，写到 `B` 的同一位置。
-
-</details>
-
-<details>
-<summary>提示 3：几乎就是答案</summary>
-
-等号两边的下标都是 `bx * block + i`。
-
-</details>
-
-## 接下来读什么
-
-- 把它改成你自己的题目：`puzzle.toml` 规定怎样评分，`puzzle.py` 里是解答和起始代码。
-""",
-    "wrong/no_doubling.py": '''"""Copies and forgets to double."""
-
-import tilelang
-import tilelang.language as T
-
-
-@tilelang.jit
-def ENTRY(A, block: int = 256):
-    N = T.const("N")
-    A: T.Tensor[[N], "float32"]
-    B = T.empty((N,), "float32")
-    with T.Kernel(T.ceildiv(N, block), threads=128) as bx:
-        T.copy(A[bx * block : bx * block + block], B[bx * block : bx * block + block])
-    return B
-''',
-}

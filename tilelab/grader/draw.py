@@ -51,8 +51,8 @@ def draw_cases(spec: Spec, seed: int) -> tuple[Case, ...]:
 
 
 def case_name(sizes: Mapping[str, int], kind: str = "random") -> str:
-    """Return how a case is called in reports: ``"N = 129"``, ``"M = 16, N = 200 (large)"``."""
-    text = ", ".join(f"{k} = {v}" for k, v in sizes.items())
+    """Return how a case is called in reports: ``"N = 129"``, ``"M = 16, N = 200 (large)"``; ``"as it is"`` without sizes."""
+    text = ", ".join(f"{k} = {v}" for k, v in sizes.items()) or "as it is"
     return text if kind == "random" else f"{text} ({kind})"
 
 

@@ -159,8 +159,8 @@ def judge_case(spec: Spec, case: Case, program: ir.Program | Finding, run: Runne
         odd = finding("TL703", f"the simulator cannot run this Program ({type(e).__name__}: {e})", fix="write it with ordinary operations")
         return Outcome(case=case, message=odd.message, findings=(odd,))
     wanted = _expected(spec, case, inputs)
-    findings = tuple(_settled(f, spec, wanted) for f in trace.findings)
     mismatch = _first_mismatch(spec, trace, wiring, wanted, inputs)
+    findings = tuple(_settled(f, spec, wanted, right=mismatch is None) for f in trace.findings)
     errors = [f for f in findings if f.severity == "error"]
     message = f"{errors[0].code}: {errors[0].message}" if errors else mismatch.sentence() if mismatch else ""
     wrong = _wrong_element(program, case, wiring, mismatch, spec.arch) if mismatch else None
@@ -198,13 +198,13 @@ def _expected(spec: Spec, case: Case, inputs: Mapping[str, Array | None]) -> _Ex
     return _Expected(outputs=values, magnitudes=scales)
 
 
-def _settled(f: Finding, spec: Spec, wanted: _Expected) -> Finding:
-    """Give a finding the severity that it has for this puzzle: a NaN that the oracle lacks is an error, one it has is none."""
+def _settled(f: Finding, spec: Spec, wanted: _Expected, *, right: bool) -> Finding:
+    """Give a finding the severity that it has for this puzzle: a NaN is an error if the oracle lacks it and it reached the outputs."""
     if f.code in spec.refused:
         return dataclasses.replace(f, severity="error")
     if f.code == "TL301":
         finite = all(np.isfinite(a).all() for a in wanted.outputs.values() if a.dtype.kind == "f")
-        return dataclasses.replace(f, severity="error" if finite else "info")
+        return dataclasses.replace(f, severity="error" if finite and not right else "info")
     return f
 
 
@@ -254,4 +254,6 @@ def _advice(spec: Spec, outcomes: Sequence[Outcome], tally: Tally, passed: bool)
         smallest = min(failed, key=lambda c: (int(np.prod(list(c.sizes.values()))), c.name))
         fixes.append(f"Try {smallest.name} first, the smallest case that fails.")
         fixes.append(f'Stuck? tilelab.puzzle("{spec.number}").hint(1) gives the first of {spec.hints} hints; it costs nothing.')
+    cases = {o.case.name for o in outcomes}
+    fixes += [f"{c.name}: {c.message}." for c in tally.checks if not c.passed and c.name not in cases and not c.message.startswith("TL")]
     return list(dict.fromkeys(fixes))

@@ -31,9 +31,11 @@ class Tally:
     advice: list[str] = field(default_factory=list)
 
     def add(self, findings: Sequence[Finding]) -> None:
-        """Keep each (code, file, line) once."""
+        """Keep each (code, file, line) once, as severe as it was anywhere."""
         for f in findings:
-            self.findings.setdefault((f.code, f.file, f.line), f)
+            at = (f.code, f.file, f.line)
+            if at not in self.findings or (f.severity == "error" and self.findings[at].severity != "error"):
+                self.findings[at] = f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
