@@ -22,7 +22,7 @@ def pytest_configure(config: Any) -> None:
     from tilelab.runtime.hook import install, satisfy_test_markers
 
     try:
-        settings = install(target=config.getoption("--tilelab-target"), show_prints=True)
+        settings = install(target=config.getoption("--tilelab-target"), show_prints=True, lower=True)
     except TileLabError as error:
         raise pytest.UsageError(str(error)) from None
     satisfy_test_markers()

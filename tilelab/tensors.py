@@ -22,9 +22,23 @@ _ML = (
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
     "float4_e2m1fn",
+    "float8_e4m3b11fnuz",
+    "float8_e3m4",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
     "int4",
     "uint4",
+    "int2",
+    "uint2",
 )
+#: dtypes that numpy holds as another
+_HELD_AS = {
+    "tfloat32": "float32",
+    "custom[tfloat32]": "float32",
+    "float4_e2m1_unpacked": "float4_e2m1fn",
+    "custom[float4_e2m1_unpacked]": "float4_e2m1fn",
+    "custom[float4_e2m1_unpacked]8": "float4_e2m1fn",
+}
 _FLOATS = ("float", "bfloat")
 _KINDS = ("zeros", "ones", "arange", "rand", "randint")
 
@@ -35,6 +49,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     Raises:
         InputError: There is no such dtype for tensors.
     """
+    name = _HELD_AS.get(name, name)
     base = name.partition("x")[0] if not name.startswith("complex") else name
     if base == "bool":
         return np.dtype(np.bool_)
@@ -59,6 +74,8 @@ def to_numpy(tensor: Any) -> Any:
     """
     if tensor is None or isinstance(tensor, bool | int | float | np.ndarray):
         return tensor
+    if isinstance(tensor, list | tuple):  # what a table of pointers points to
+        return tuple(map(to_numpy, tensor))
     if isinstance(tensor, np.generic):
         return tensor.item()
     if is_torch(tensor):
@@ -117,8 +134,12 @@ def inputs_of(program: ir.Program) -> tuple[ir.Param, ...]:
     return tuple(p for i, p in enumerate(program.params) if i not in program.outputs)
 
 
-def bind(program: ir.Program, tensors: tuple[Any, ...], consts: Mapping[str, Any]) -> dict[str, Any]:
+def bind(
+    program: ir.Program, tensors: tuple[Any, ...], consts: Mapping[str, Any], *, sizes: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Match ``tensors`` to the program's inputs in order and check each against its declaration.
+
+    ``sizes``, where given, is filled with the dynamic sizes that the shapes tell.
 
     Returns:
         Numpy arrays and numbers by parameter name; scalars and dynamic sizes may come from ``consts``.
@@ -133,9 +154,10 @@ def bind(program: ir.Program, tensors: tuple[Any, ...], consts: Mapping[str, Any
         wanted = ", ".join(describe(p) for p in positional) or "nothing"
         raise InputError(f"{program.name} takes {len(positional)} tensors or numbers ({wanted}), {len(tensors)} given")
     values = {p.name: to_numpy(t) for p, t in zip(positional, tensors, strict=True)} | named
-    sizes = dict(consts)
+    known = {} if sizes is None else sizes
+    known.update(consts)
     for param in params:
-        check(param, values[param.name], sizes)
+        check(param, values[param.name], known)
     return {p.name: values[p.name] for p in params}
 
 
@@ -156,9 +178,16 @@ def check(param: ir.Param, value: Any, sizes: dict[str, Any]) -> None:
             raise InputError(f"{param.name} is a {param.var.dtype}, {value!r} was given", fix="give a number of that type")
         sizes.setdefault(param.name, value)
         return
+    if isinstance(value, tuple) and param.buffer.dtype in ("int64", "uint64") and all(isinstance(v, np.ndarray) for v in value):
+        wanted = tuple(evaluated(e, sizes) for e in param.buffer.shape)
+        if len(wanted) != 1 or (not isinstance(wanted[0], ir.Expr) and wanted[0] != len(value)):
+            raise InputError(f"{param.name} is declared {describe(param)}, {len(value)} tensors were given for its pointers")
+        if isinstance(wanted[0], ir.Var):
+            sizes[wanted[0].name] = len(value)
+        return
     if not isinstance(value, np.ndarray):
         raise InputError(f"{param.name} is declared {describe(param)}, {value!r} was given")
-    wanted = tuple(_extent(e, sizes) for e in param.buffer.shape)
+    wanted = tuple(evaluated(e, sizes) for e in param.buffer.shape)
     fits = len(wanted) == value.ndim and all(isinstance(w, ir.Expr) or w == n for w, n in zip(wanted, value.shape, strict=True))
     if not fits or numpy_dtype(param.buffer.dtype) != value.dtype:
         shape = _shape_text(wanted)
@@ -175,7 +204,7 @@ def describe(param: ir.Param) -> str:
     """Return e.g. ``A: (1024, 64) float16`` or ``n: int32``."""
     if param.buffer is None:
         return f"{param.name}: {param.var.dtype}"
-    return f"{param.name}: {_shape_text(tuple(_extent(e, {}) for e in param.buffer.shape))} {param.buffer.dtype}"
+    return f"{param.name}: {_shape_text(tuple(evaluated(e, {}) for e in param.buffer.shape))} {param.buffer.dtype}"
 
 
 def default_inputs(
@@ -202,6 +231,7 @@ def default_inputs(
         if param.name in files:
             check(param, files[param.name], sizes)
     rng, read, out = np.random.Generator(np.random.PCG64(seed)), read_params(program), {}
+    tables = pointer_tables(program)
     for param in params:
         if param.name in files:
             out[param.name] = files[param.name]
@@ -210,8 +240,37 @@ def default_inputs(
         else:
             shape = _known_shape(param, sizes, program.name)
             kind = how.get(param.name)
+            if param.name in tables:
+                pointed = tables[param.name]
+                extents = tuple(evaluated(e, sizes) for e in pointed.shape)
+                if len(shape) != 1 or any(isinstance(n, ir.Expr) for n in extents):
+                    raise InputError(
+                        f"{param.name} of {program.name} holds pointers to tensors whose size is not known", fix="call it from Python"
+                    )
+                out[param.name] = tuple(_make(kind, extents, pointed.dtype, rng) for _ in range(shape[0]))  # type: ignore[arg-type]
+                continue
             out[param.name] = _make(kind, shape, param.buffer.dtype, rng) if kind or param.name in read else None
     return out
+
+
+def pointer_tables(program: ir.Program) -> dict[str, ir.Buffer]:
+    """Return the parameters that hold addresses, with a tensor that the kernel makes from one."""
+    names = {p.buffer.data: p.name for p in program.params if p.buffer is not None}
+    made: dict[ir.Var, str] = {}
+    found: dict[str, ir.Buffer] = {}
+    for node in ir.walk(program):
+        if (
+            isinstance(node, ir.Bind)
+            and isinstance(node.value, ir.Call)
+            and node.value.op == "tirx.reinterpret"
+            and node.var.dtype == "handle"
+        ):
+            table = next((names[n.buffer.data] for n in ir.walk(node.value) if isinstance(n, ir.Load) and n.buffer.data in names), None)
+            if table is not None:
+                made[node.var] = table
+        elif isinstance(node, ir.Load | ir.Store | ir.Region) and node.buffer.data in made:
+            found.setdefault(made[node.buffer.data], node.buffer)
+    return found
 
 
 def read_params(program: ir.Program) -> set[str]:
@@ -256,7 +315,7 @@ def _scalar(param: ir.Param, sizes: Mapping[str, Any]) -> Any:
 
 def _known_shape(param: ir.Param, sizes: Mapping[str, Any], kernel: str) -> tuple[int, ...]:
     assert param.buffer is not None
-    shape = tuple(_extent(e, sizes) for e in param.buffer.shape)
+    shape = tuple(evaluated(e, sizes) for e in param.buffer.shape)
     for extent in shape:
         if isinstance(extent, ir.Expr):
             names = sorted({v.name for v in ir.walk(extent) if isinstance(v, ir.Var)})
@@ -266,8 +325,8 @@ def _known_shape(param: ir.Param, sizes: Mapping[str, Any], kernel: str) -> tupl
     return tuple(n for n in shape if not isinstance(n, ir.Expr))
 
 
-def _extent(expr: ir.Expr, sizes: Mapping[str, Any]) -> int | ir.Expr:
-    """Evaluate an extent with the sizes known so far; the expression itself where one is not."""
+def evaluated(expr: ir.Expr, sizes: Mapping[str, Any]) -> int | ir.Expr:
+    """Evaluate an extent or stride with the sizes known so far; the expression itself where one is not."""
     from tilelab.layout import evaluate
 
     if isinstance(expr, ir.Const):

@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     parser.add_argument("--level", choices=("tile", "thread"), default="tile", help="what to simulate. Default: tile")
     parser.add_argument("--target", default="sm_90", metavar="T", help="the GPU that the script is told of. Default: sm_90")
-    parser.add_argument("--check", action="store_true", help="look for mistakes while running, and list them at the end")
+    parser.add_argument(
+        "--check", action="store_true", help="look for mistakes while running, and have TileLang lower each kernel; list all at the end"
+    )
     parser.add_argument("--json", metavar="FILE", help="write findings and prints to FILE (implies --check)")
     parser.add_argument("script", metavar="SCRIPT.py")
     parser.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS…")
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from tilelab.runtime.script import as_typed, run_script
 
     checks = bool(args.check or args.json)
-    settings = install(level=args.level, target=args.target, checks=checks)
+    settings = install(level=args.level, target=args.target, checks=checks, lower=checks)
     status = run_script(args.script, args.args, settings)
     found = [as_typed(f, args.script) for f in settings.findings]
     if args.json:

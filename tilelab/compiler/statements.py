@@ -90,8 +90,14 @@ class TileReader(Reader):
         name = type(s).__name__
         if name == "SeqStmt":
             out: list[ir.Stmt] = []
-            for one in s.seq:
-                out.extend(self.body(one))
+            rest = list(s.seq)
+            while rest:
+                if _is_thread_index(rest[0]):  # T.Kernel(threads=…) with no grid: one block
+                    end = next((i + 1 for i, one in enumerate(rest) if not _is_thread_index(one)), len(rest))
+                    out.append(self._launch(rest[:end], self.location(rest[end - 1])))
+                    del rest[:end]
+                else:
+                    out.extend(self.body(rest.pop(0)))
             return _sunk(out)
         if name not in _STATEMENTS:
             raise not_supported(f"the statement {name}", self.here)
@@ -142,14 +148,14 @@ class TileReader(Reader):
         )  # fmt: skip
 
     def _launch(self, s: Any, loc: ir.SourceLoc | None) -> ir.Launch:
-        """A nest of loops over blockIdx, the placeholders of threadIdx, and the block of the kernel's body."""
+        """A nest of loops over blockIdx, the placeholders of threadIdx, and the block of the kernel's body; without the nest, a list."""
         block_vars, grid = [], []
         while type(s).__name__ == "For" and s.thread_binding is not None and str(s.thread_binding.thread_tag).startswith("blockIdx"):
             block_vars.append(self.var(s.loop_var))
             grid.append(self.expr(s.extent))
             s = s.body
         thread_vars = []
-        items = list(s.seq) if type(s).__name__ == "SeqStmt" else [s]
+        items = s if isinstance(s, list) else list(s.seq) if type(s).__name__ == "SeqStmt" else [s]
         while items and _is_thread_index(items[0]):
             thread_vars.append(self.var(items.pop(0).var))
         if len(items) != 1 or type(items[0]).__name__ != "SBlockRealize":

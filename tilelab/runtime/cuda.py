@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from tilelab.runtime.timing import SimulatedMs, notice
+
+#: functions of ``torch.cuda`` that do nothing here
+_IDLE = (
+    "init", "_lazy_init", "set_device", "synchronize", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats", "seed", "seed_all", "set_stream", "set_per_process_memory_fraction",
+)  # fmt: skip
 
 
 def install(capability: tuple[int, int], name: str, gpu: Any) -> None:
@@ -19,46 +26,34 @@ def install(capability: tuple[int, int], name: str, gpu: Any) -> None:
     answers: dict[str, Any] = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "init": _nothing,
-        "_lazy_init": _nothing,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "set_device": _nothing,
         "get_device_name": lambda device=None: name,
         "get_device_capability": lambda device=None: capability,
         "get_device_properties": lambda device=None: properties,
         "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"],
         "is_bf16_supported": lambda *a, **k: capability >= (8, 0),
-        "synchronize": _nothing,
-        "empty_cache": _nothing,
-        "ipc_collect": _nothing,
-        "reset_peak_memory_stats": _nothing,
-        "reset_max_memory_allocated": _nothing,
         "memory_allocated": lambda device=None: 0,
         "memory_reserved": lambda device=None: 0,
         "max_memory_allocated": lambda device=None: 0,
         "max_memory_reserved": lambda device=None: 0,
         "mem_get_info": lambda device=None: (properties.total_memory, properties.total_memory),
-        "manual_seed": _seed,
-        "manual_seed_all": _seed,
-        "seed": _nothing,
-        "seed_all": _nothing,
+        "manual_seed": lambda seed: _seed(seed),
+        "manual_seed_all": lambda seed: _seed(seed),
         "current_stream": lambda device=None: Stream(),
         "default_stream": lambda device=None: Stream(),
-        "set_stream": _nothing,
         "can_device_access_peer": lambda *a: False,
         "Stream": Stream,
         "Event": Event,
-        "stream": _Scope,
-        "device": _Scope,
-        "device_of": _Scope,
-        "CUDAGraph": _no_graphs,
-        "graph": _no_graphs,
+        **{name: type(name, (_Scope,), {}) for name in ("stream", "device", "device_of")},
+        "CUDAGraph": lambda *a, **k: _no_graphs(),
+        "graph": lambda *a, **k: _no_graphs(),
+        **{name: _nothing(name) for name in _IDLE},
     }
     for key, value in answers.items():
         setattr(cuda, key, value)
     for key in ("range_push", "range_pop", "mark", "range_start", "range_end"):
-        setattr(cuda.nvtx, key, _nothing)
+        setattr(cuda.nvtx, key, _nothing(key))
 
 
 class Stream:
@@ -135,15 +130,21 @@ class _Scope:
         """Nothing to undo."""
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    """Nothing to do: there is no device behind."""
+def _nothing(name: str) -> Callable[..., None]:
+    """Make a function that has nothing to do, since there is no device behind; torch's compiler wants each name to have its own."""
+
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        return None
+
+    nothing.__name__ = nothing.__qualname__ = name
+    return nothing
 
 
 def _seed(seed: int) -> None:
     torch.default_generator.manual_seed(int(seed))
 
 
-def _no_graphs(*args: Any, **kwargs: Any) -> Any:
+def _no_graphs() -> Any:
     raise NotImplementedError("TileLab simulates kernels, not CUDA graphs: run the function without capturing it")
 
 

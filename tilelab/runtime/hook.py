@@ -25,6 +25,7 @@ class Settings:
         target: The GPU that torch and TileLang are told of, in canonical form. Default: ``"sm_90a"``.
         checks: Look for mistakes while running. Default: False.
         show_prints: Write ``T.print`` records to stdout as they come. Default: True.
+        lower: Lower each kernel when it is compiled, so that what TileLang refuses is refused there. Default: False.
         findings: What every launch found so far, each once.
         prints: The records of every ``T.print`` so far, at most ``keep_prints``.
     """
@@ -33,6 +34,7 @@ class Settings:
     target: str = "sm_90a"
     checks: bool = False
     show_prints: bool = True
+    lower: bool = False
     keep_prints: int = 10_000
     findings: list[Finding] = field(default_factory=list)
     prints: list[PrintRecord] = field(default_factory=list)
@@ -73,8 +75,8 @@ def installed() -> Settings | None:
     return _installed
 
 
-def install(*, level: str = "tile", target: str = "sm_90", checks: bool = False, show_prints: bool = True) -> Settings:
-    """Install the hook for the whole process, once; a second call changes level, checks and prints only.
+def install(*, level: str = "tile", target: str = "sm_90", checks: bool = False, show_prints: bool = True, lower: bool = False) -> Settings:
+    """Install the hook for the whole process, once; a second call changes all but the target.
 
     Raises:
         InputError: There is no such target.
@@ -84,7 +86,7 @@ def install(*, level: str = "tile", target: str = "sm_90", checks: bool = False,
     from tilelab.machine import canonical_target, gpu
 
     if _installed is not None:
-        _installed.level, _installed.checks, _installed.show_prints = level, checks, show_prints
+        _installed.level, _installed.checks, _installed.show_prints, _installed.lower = level, checks, show_prints, lower
         return _installed
     target = canonical_target(target)
     try:
@@ -93,7 +95,7 @@ def install(*, level: str = "tile", target: str = "sm_90", checks: bool = False,
         raise EnvironmentLacks(f"torch cannot be imported: {error}", fix="pip install torch") from None
     from tilelab.runtime import cuda, devices
 
-    settings = Settings(level=level, target=target, checks=checks, show_prints=show_prints)
+    settings = Settings(level=level, target=target, checks=checks, show_prints=show_prints, lower=lower)
     capability = _capability(target)
     cuda.install(capability, f"TileLab simulator ({target})", gpu(target))
     devices.everywhere()
@@ -149,7 +151,7 @@ def _cached(settings: Settings, plain: Any) -> Any:
         resolved = determine_target(target or env.get_default_target(), return_object=True)
         if resolved.kind.name in ("c", "llvm"):  # the CPU is here: nothing to simulate
             return plain(func, out_idx, *args, target=target, **options)
-        key = (func, str(out_idx), str(resolved))
+        key = (func, str(out_idx), str(resolved), str(sorted((options.get("pass_configs") or {}).items(), key=str)))
         if key not in kernels:
             kernels[key] = SimKernel(func, out_idx, target=resolved, settings=settings, **options)
         return kernels[key]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,8 +10,12 @@ from tilelang.engine.param import KernelParam
 from tilelang.jit.adapter.base import BaseKernelAdapter
 from tilelang.jit.kernel import JITKernel
 
+from tilelab.finding import KernelRefused
 from tilelab.runtime.devices import mark, plainly
 from tilelab.trace import Trace
+
+#: findings after which a kernel has no result: the launch raises them
+ENDING = frozenset({"TL206", "TL501", "TL502", "TL505", "TL701", "TL703", "TL902"})
 
 
 class SimKernel(JITKernel):  # type: ignore[misc]
@@ -25,51 +28,65 @@ class SimKernel(JITKernel):  # type: ignore[misc]
 
         self.prim_func, self.target, self.target_host = func, target, options.get("target_host")
         self.pass_configs, self.compile_flags, self.verbose = options.get("pass_configs"), options.get("compile_flags"), False
-        self.artifact = None
         self._settings = settings
+        self._lowered: Any = None
+        self._used: frozenset[str] | None = None
         params = _params(func)
         self.adapter = SimAdapter(params, _list(out_idx), self._launch)
         self.torch_function = self.adapter.func
         program = capture_prim_func(func, outputs=self.adapter.result_idx or None)
         self.program = program
-        self._lowered: Any = None
+        if settings.lower:
+            _ = self.artifact
 
     def _launch(self, *args: Any) -> Any:
         with plainly():
             return self._simulate(args)
 
     def _simulate(self, args: tuple[Any, ...]) -> Any:
-        from tilelab.tensors import bind, to_torch
+        from tilelab.runtime.arguments import bound, used_params
+        from tilelab.tensors import to_torch
 
         wanted = [i for i in range(len(self.program.params)) if i not in self.program.outputs]
-        if len(args) == len(self.program.params) and self.program.outputs:  # outputs given all the same: written in place
-            program = dataclasses.replace(self.program, outputs=())
-        elif len(args) != len(wanted):
+        if len(args) != len(wanted):
             raise ValueError(f"Kernel expected {len(wanted)} inputs, but {len(args)} are provided.")
-        else:
-            program = self.program
-        tensors = tuple(a.detach() if isinstance(a, torch.Tensor) else a for a in args)
-        trace = self._settings.run(program, bind(program, tensors, {}))
-        for name, tensor in zip([p.name for i, p in enumerate(program.params) if i not in program.outputs], tensors, strict=True):
+        program = self.program
+        if self._used is None:
+            self._used = used_params(program)
+        trace = self._settings.run(program, bound(program, args, self._used))
+        ended = next((f for f in trace.findings if f.code in ENDING and f.severity == "error"), None)
+        if ended is not None:
+            raise KernelRefused(ended)
+        for name, tensor in zip([p.name for i, p in enumerate(program.params) if i not in program.outputs], args, strict=True):
             if name in trace.outputs and isinstance(tensor, torch.Tensor):
-                _write_back(tensor, trace.outputs[name])
+                _write_back(tensor.detach(), trace.outputs[name])
         return _result(trace, lambda array: mark(to_torch(array)))
 
     @property
-    def _artifact_of_simulator(self) -> Any:
-        if self._lowered is None:
-            from tilelab.compiler import lower
+    def artifact(self) -> Any:
+        """What TileLang makes of the kernel for the simulated GPU (its ``CompiledArtifact``), when it is asked for first.
 
-            self._lowered = lower(self.program, target=self._settings.target)
+        Raises:
+            Exception: What TileLang raises where it cannot lower the kernel.
+        """
+        if self._lowered is None:
+            import tilelang
+            import tvm
+
+            from tilelab.compiler.quiet import quiet
+
+            with quiet(), tvm.transform.PassContext(opt_level=3, config=dict(self.pass_configs or {})), self.target:
+                self._lowered = tilelang.lower(self.prim_func, target=self.target, target_host=self.target_host)
         return self._lowered
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
-        """Return the CUDA source that TileLang generates for the simulated GPU."""
-        return str(self._artifact_of_simulator.source)
+        """Return the CUDA source that TileLang generates for the simulated GPU, after the host program unless ``kernel_only``."""
+        device = str(self.artifact.kernel_source)
+        return device if kernel_only else f"{self.get_host_source()}\n\n{device}"
 
     def get_host_source(self) -> str:
         """Return the host program, as TIR text."""
-        return str(self.prim_func)
+        return str(self.artifact.host_mod)
 
     @property
     def kernel_source(self) -> str:
@@ -126,5 +143,5 @@ def _result(trace: Trace, convert: Callable[[Any], Any]) -> Any:
     if trace.result is None:
         return None
     if isinstance(trace.result, tuple | list):
-        return tuple(map(convert, trace.result))
+        return list(map(convert, trace.result))
     return convert(trace.result)

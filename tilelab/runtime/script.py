@@ -44,24 +44,41 @@ def run_script(file: str, args: Sequence[str], settings: Settings) -> int:
     except SystemExit as error:
         return _status(error.code)
     except KernelRefused as refused:
-        found = as_typed(refused.finding, file)
-        settings.findings.append(refused.finding)
-        print(found, file=sys.stderr)
-        return 1
+        return _refused(refused.finding, settings, file)
     except TileLabError as error:
-        _print_traceback(error, str(path.resolve()))
+        print(f"{_where(error, file)}{error}", file=sys.stderr)
         return error.exit_code
     except BaseException as error:
         if _tilelang_front_end(error):
             from tilelab.compiler import refusal
 
-            found = refusal(error, files={str(path.resolve()): file})
-            settings.findings.append(found)
-            print(found, file=sys.stderr)
-            return 1
+            return _refused(refusal(error, files={str(path.resolve()): file}), settings, file)
         _print_traceback(error, str(path.resolve()))
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
+
+
+def _refused(found: Finding, settings: Settings, file: str) -> int:
+    """Tell what ends the script; with ``checks`` it is told with the rest, once."""
+    if found not in settings.findings:
+        settings.findings.append(found)
+    if not settings.checks:
+        print(as_typed(found, file), file=sys.stderr)
+    return 1
+
+
+def _where(error: BaseException, file: str) -> str:
+    """Return ``script.py:12: ``, the line that led to an error: of the script, else the innermost of the user's."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
+    own = [f for f in frames if Path(f.filename) == Path(file).resolve()] or frames
+    if not own:
+        return ""
+    return f"{file if Path(own[-1].filename) == Path(file).resolve() else own[-1].filename}:{own[-1].lineno}: "
+
+
+def _ours(name: str) -> bool:
+    """Say whether a frame belongs to TileLab or to an installed package."""
+    return Path(name).is_relative_to(Path(__file__).resolve().parent.parent) or "site-packages" in Path(name).parts or name.startswith("<")
 
 
 def as_typed(found: Finding, file: str) -> Finding:

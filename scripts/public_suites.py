@@ -1,0 +1,170 @@
+"""Runs public TileLang scripts and test suites as they are, in the simulator, and counts what comes of it.
+
+    python scripts/public_suites.py FOLDER [--out FILE.json] [--only TEXT …] [--seconds S] [--lock FILE]
+
+FOLDER holds TileLang's ``examples/`` and ``testing/`` (its source distribution has both) or other folders of scripts. Scripts that have a
+main part run under ``tilelab run``, ``test_*.py`` under the pytest plugin; each in a process of its own with a limit of time. A summary is
+printed; the record has one row a script or test. Nothing is written into FOLDER.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+#: what a failure's text holds → the kind it is counted as; the first that fits
+KINDS: Sequence[tuple[str, str]] = (
+    (r"^Timeout", "over the limit of time"),
+    (r"ModuleNotFoundError|No module named|cannot import name", "needs a package that is not here"),
+    (r"TL703", "refused by name: not simulated (TL703)"),
+    (r"TL70[12]|TL4\d\d|TL5\d\d", "refused by TileLang (TL701, TL702, layouts, budgets)"),
+    (r"no machine code|CUDA graphs|not simulate|a real GPU|TileLab simulates", "asks for machine code or a device: refused in words"),
+    (r"in the simulator|TileLab", "refused in words"),
+)
+
+
+# ------------------------------------------------------------------------------------------------ the pytest plugin
+def pytest_addoption(parser: Any) -> None:
+    """Add the limit of one test."""
+    parser.addoption("--one-test-seconds", type=float, default=20.0)
+
+
+def pytest_runtest_protocol(item: Any) -> None:
+    """Start the clock of one test."""
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.setitimer(signal.ITIMER_REAL, item.config.getoption("--one-test-seconds"))
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Note one outcome, at once, so that a killed run keeps what it had."""
+    if report.when == "call" or report.outcome != "passed":
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        text = str(report.longrepr[-1]) if isinstance(report.longrepr, tuple) else str(report.longrepr or "")
+        row = {"test": report.nodeid.rpartition("::")[2], "outcome": report.outcome, "text": text, "seconds": round(report.duration, 2)}
+        with Path(os.environ["TILELAB_OUTCOMES"]).open("a") as out:
+            out.write(json.dumps(row) + "\n")
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError("over the limit of time")
+
+
+# ------------------------------------------------------------------------------------------------ running
+def run_script(path: Path, seconds: float) -> list[dict[str, Any]]:
+    """Run one script; a row."""
+    status, text, took = _process([sys.executable, "-m", "tilelab", "run", path.name], path.parent, seconds)
+    if status is None:
+        return [{"outcome": "failed", "text": "Timeout", "seconds": took}]
+    return [{"outcome": "passed" if status == 0 else "failed", "text": "" if status == 0 else text[-3000:], "seconds": took}]
+
+
+def run_tests(path: Path, seconds: float, one: float) -> list[dict[str, Any]]:
+    """Run one file of tests; a row a test."""
+    with tempfile.TemporaryDirectory() as scratch:
+        outcomes = Path(scratch, "outcomes")
+        outcomes.touch()
+        command = [
+            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "tilelab.pytest_plugin", "-p", "public_suites", "-p", "no:cacheprovider",
+            "--tilelab-sim", f"--one-test-seconds={one}", path.name,
+        ]  # fmt: skip
+        status, text, took = _process(
+            command, path.parent, seconds, {"TILELAB_OUTCOMES": str(outcomes), "PYTHONPATH": str(Path(__file__).parent)}
+        )
+        rows = [json.loads(line) for line in outcomes.read_text().splitlines()]
+    for row in rows:
+        row["text"] = "Timeout" if "over the limit of time" in row["text"] else row["text"][-3000:]
+    if status is None:
+        rows.append({"test": "(the rest)", "outcome": "failed", "text": "Timeout", "seconds": took})
+    elif not rows and status != 5:
+        rows.append({"test": "(collection)", "outcome": "failed", "text": text[-3000:], "seconds": took})
+    return rows
+
+
+def _process(command: list[str], folder: Path, seconds: float, more: dict[str, str] | None = None) -> tuple[int | None, str, float]:
+    """Run a command; (status or None if it took too long, what it wrote, seconds)."""
+    began = time.monotonic()
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", **(more or {})}
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=said, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            status: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            status = None
+        said.seek(0)
+        return status, said.read(), round(time.monotonic() - began, 2)
+
+
+def kind_of(row: dict[str, Any]) -> str:
+    """Name the kind of a row, for the counts."""
+    if row["outcome"] != "failed":
+        return str(row["outcome"])
+    return next((kind for pattern, kind in KINDS if re.search(pattern, row["text"])), "fails")
+
+
+def _files(folder: Path, only: Sequence[str]) -> list[Path]:
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        name = str(path.relative_to(folder))
+        if only and not any(o in name for o in only):
+            continue
+        if path.name.startswith("test_") or "__main__" in path.read_text(errors="replace") or not re.match(r"conftest|__init__", path.name):
+            found.append(path)
+    return found
+
+
+@contextlib.contextmanager
+def _turn(lock: str | None) -> Iterator[None]:
+    """Wait for others that use the same lock."""
+    if lock is None:
+        yield
+        return
+    with Path(lock).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    """Run all, print the counts, write the record."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="*", default=[], help="run only files whose name holds one of these")
+    parser.add_argument("--list", type=Path, help="a file that names the files to run, one a line")
+    parser.add_argument("--seconds", type=float, default=60, help="limit of one script or file of tests")
+    parser.add_argument("--test-seconds", type=float, default=15, help="limit of one test")
+    parser.add_argument("--lock", help="a file that is locked while something runs, for machines that others use too")
+    parser.add_argument("--out", type=Path, help="write the rows here")
+    args = parser.parse_args()
+    files = [args.folder / line for line in args.list.read_text().split()] if args.list else _files(args.folder, args.only)
+    rows: list[dict[str, Any]] = []
+    for path in files:
+        is_test = path.name.startswith("test_")
+        with _turn(args.lock):
+            done = run_tests(path.resolve(), args.seconds, args.test_seconds) if is_test else run_script(path.resolve(), args.seconds)
+        for row in done:
+            row.update(file=str(path.relative_to(args.folder)), kind=kind_of(row))
+        rows += done
+        print(f"{path.relative_to(args.folder)}: " + ", ".join(f"{n} {k}" for k, n in Counter(r["kind"] for r in done).items()), flush=True)
+        if args.out:
+            args.out.write_text(json.dumps(rows, indent=1) + "\n")
+    for title, of in (("scripts", [r for r in rows if "test" not in r]), ("tests", [r for r in rows if "test" in r])):
+        print(f"{title}: {len(of)}", *(f"  {n:5} {k}" for k, n in Counter(r["kind"] for r in of).most_common()), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

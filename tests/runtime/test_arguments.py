@@ -1,0 +1,139 @@
+"""What a launch under ``tilelab run`` may be given: as TileLang itself on a GPU, told in plain words."""
+
+import pytest
+
+KERNELS = """
+import tilelang, tilelang.language as T, torch
+
+@tilelang.jit(out_idx=[-1])
+def add(n, m):
+    @T.prim_func
+    def kernel(A: T.Tensor((n, m), "float32"), B: T.Tensor((n, m), "float32"), C: T.Tensor((n, m), "float32")):
+        with T.Kernel(1) as _:
+            for i, j in T.Parallel(n, m):
+                C[i, j] = A[i, j] + B[i, j]
+    return kernel
+
+@tilelang.jit(out_idx=[-1])
+def strided(n, m):
+    s = T.dynamic("s")
+    @T.prim_func
+    def kernel(A: T.StridedTensor((n, m), (s, 1), "float32"), C: T.Tensor((n, m), "float32")):
+        with T.Kernel(1) as _:
+            for i, j in T.Parallel(n, m):
+                C[i, j] = A[i, j]
+    return kernel
+
+@tilelang.jit(out_idx=[-2, -1])
+def two(m):
+    n = T.dynamic("n")
+    @T.prim_func
+    def kernel(A: T.Tensor((n, m), "float32"), B: T.Tensor((n, m), "float32"), C: T.Tensor((n, m), "float32")):
+        with T.Kernel(1) as _:
+            for i, j in T.Parallel(n, m):
+                B[i, j] = A[i, j]
+                C[i, j] = -A[i, j]
+    return kernel
+
+x = torch.arange(32., device="cuda").reshape(4, 8)
+wide = torch.arange(64., device="cuda").reshape(4, 16)
+"""
+
+SEEN = (
+    KERNELS
+    + """
+k = add(4, 8)
+def said(given):
+    try:
+        k(*given)
+    except Exception as error:
+        return type(error).__mro__, str(error)
+    raise SystemExit("accepted")
+
+for given, kind, words in (
+    ((x.T.contiguous().T, x), RuntimeError, "strides (8, 1), a tensor with strides (1, 4)"),
+    ((wide[:, :8], x), RuntimeError, "pass A.contiguous()"),
+    ((x[:1].expand(4, 8), x), RuntimeError, "(0, 1)"),
+    ((wide, x), RuntimeError, "A is declared (4, 8) float32, (4, 16) float32 was given"),
+    ((x, x.half()), RuntimeError, "B is declared"),
+    ((None, x), RuntimeError, "A is None"),
+    ((1.5, x), RuntimeError, "A is declared"),
+    ((x,), ValueError, "expected 2 inputs, but 1 are provided"),
+    ((x, x, x), ValueError, "expected 2 inputs, but 3 are provided"),
+):
+    mro, text = said(given)
+    assert kind in mro and words in text, (mro, text)
+assert torch.equal(k(x, x[:, :]), x + x)
+assert torch.equal(strided(4, 8)(wide[:, :8]), wide[:, :8])
+b, c = two(8)(x[:, :])
+assert isinstance(two(8)(x), list) and torch.equal(c, -x)
+b, c = two(8)(x.T.contiguous().T[:1])  # of one row any stride will do, as on a GPU, but not of its columns
+"""
+)
+
+
+def test_arguments_are_refused_as_on_a_gpu(shell, tmp_path):
+    (tmp_path / "s.py").write_text(SEEN)
+    done = shell("run", "s.py")
+    assert done.code == 2, done.err
+    line = len(SEEN.splitlines())
+    assert done.err.startswith(f"s.py:{line}: A is declared with strides (8, 1), a tensor with strides (1, 4)"), done.err
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        ("add(4, 8)(wide, x)", 2, "s.py:36: A is declared (4, 8) float32, (4, 16) float32 was given"),
+        ("print(add(4, 8)(x.cpu(), x).sum().item())", 0, "on a GPU, TileLang refuses it"),
+    ],
+)
+def test_misfits_are_one_line(shell, tmp_path, call, code, words):
+    (tmp_path / "s.py").write_text(KERNELS + call + "\n")
+    done = shell("run", "s.py")
+    assert done.code == code, done.err
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("check", [(), ("--check",)])
+def test_a_kernel_that_cannot_run_ends_the_script_and_is_told_once(shell, tmp_path, check):
+    (tmp_path / "s.py").write_text(
+        """
+import tilelang, tilelang.language as T, torch
+
+@tilelang.jit
+def kernel(A: T.Tensor((32,), "float32")):
+    with T.Kernel(1, threads=32):
+        bar = T.alloc_barrier(32)
+        T.barrier_wait(bar, 0)
+        A[T.get_thread_binding()] = 1.0
+
+kernel(torch.zeros(32, device="cuda"))
+print("after")
+"""
+    )
+    done = shell("run", *check, "s.py")
+    assert done.code == 1
+    assert "after" not in done.out
+    assert done.err.count("TL206") == 1, done.err
+
+
+def test_findings_hold_what_lowering_refuses(shell, tmp_path):
+    (tmp_path / "s.py").write_text(
+        """
+import tilelang, tilelang.language as T, torch
+
+@tilelang.jit
+def kernel(A: T.Tensor((48,), "float32")):
+    with T.Kernel(1, threads=48):
+        s = T.alloc_shared((48, 8), "float32")
+        T.gemm_v9(s, s, s)
+
+kernel(torch.zeros(48, device="cuda"))
+"""
+    )
+    done = shell("run", "s.py")
+    assert done.code == 1
+    assert "s.py:8" in done.err
+    assert "Traceback" not in done.err

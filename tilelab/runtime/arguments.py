@@ -1,0 +1,84 @@
+"""What a launch may be given: the checks that TileLang's own host code makes, told in plain words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from tilelab import ir
+from tilelab.errors import InputError
+from tilelab.runtime.devices import is_marked
+from tilelab.tensors import bind, evaluated, inputs_of
+
+_PACKED = ("float4", "int4", "uint4")
+_said = False
+
+
+class ArgumentRefused(InputError, RuntimeError):
+    """An argument does not fit the kernel; a RuntimeError as well, since that is what TileLang raises on a GPU."""
+
+
+def bound(program: ir.Program, args: tuple[Any, ...], used: frozenset[str]) -> Mapping[str, Any]:
+    """Return the inputs of a launch by name; ``used`` are the parameters for which None will not do (:func:`used_params`).
+
+    Raises:
+        ArgumentRefused: A shape, dtype or stride is not what the kernel declares.
+    """
+    for param, value in zip(inputs_of(program), args, strict=True):
+        if value is None and param.name in used:
+            raise ArgumentRefused(f"{param.name} is None, and {program.name} uses it", fix="pass a tensor as it is declared")
+    sizes: dict[str, Any] = {}
+    try:
+        values = bind(program, args, {}, sizes=sizes)
+    except InputError as error:
+        raise ArgumentRefused(error.message, fix=error.fix) from None
+    for param, value in zip(inputs_of(program), args, strict=True):
+        if isinstance(value, torch.Tensor) and param.buffer is not None:
+            _check_strides(param, value, sizes)
+            _notice_device(param, value)
+    return values
+
+
+def used_params(program: ir.Program) -> frozenset[str]:
+    """Return the names of the parameters that the kernel reads or writes."""
+    by_data = {p.buffer.data: p.name for p in program.params if p.buffer is not None}
+    used: set[str] = set()
+    for node in ir.walk(program):
+        if isinstance(node, ir.Var):
+            used.add(by_data.get(node, ""))
+        elif not isinstance(node, ir.Param) and isinstance(getattr(node, "buffer", None), ir.Buffer):
+            used.add(by_data.get(node.buffer.data, ""))
+    return frozenset(used - {""})
+
+
+def _check_strides(param: ir.Param, tensor: torch.Tensor, sizes: Mapping[str, Any]) -> None:
+    """TileLang takes strides as declared, those of C order unless T.StridedTensor says otherwise; of an axis of one element, any."""
+    assert param.buffer is not None
+    packed = param.buffer.dtype.startswith(_PACKED)  # torch counts bytes there
+    declared = [] if packed else [evaluated(e, sizes) for e in param.buffer.strides]
+    wanted = declared or _c_order(tensor.shape)
+    for want, has, n in zip(wanted, tensor.stride(), tensor.shape, strict=True):
+        if n > 1 and isinstance(want, int) and want != has:
+            strides = ", ".join(str(w) if isinstance(w, int) else "?" for w in wanted)
+            raise ArgumentRefused(
+                f"{param.name} is declared with strides ({strides}), a tensor with strides {tuple(tensor.stride())} was given",
+                fix=f"pass {param.name}.contiguous(), or declare it by T.StridedTensor with its strides",
+            )
+
+
+def _c_order(shape: torch.Size) -> list[int]:
+    strides = [1]
+    for n in reversed(shape[1:]):
+        strides.insert(0, strides[0] * n)
+    return strides[: len(shape)]
+
+
+def _notice_device(param: ir.Param, tensor: torch.Tensor) -> None:
+    """Say once that a GPU would refuse a tensor of the CPU."""
+    global _said
+    if not _said and not is_marked(tensor):
+        _said = True
+        print(f'tilelab: {param.name} is on the CPU: on a GPU, TileLang refuses it. Make it with device="cuda"', file=sys.stderr)
