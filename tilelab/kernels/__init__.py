@@ -14,9 +14,11 @@ _HOME = {
     "attention": "tilelab.kernels.attention",
     "decode": "tilelab.kernels.decode",
     "fp8_gemm": "tilelab.kernels.fp8_gemm",
+    "gemv": "tilelab.kernels.gemv",
     "grouped_gemm": "tilelab.kernels.grouped_gemm",
     "mla_decode": "tilelab.kernels.mla",
     "sparse_gemm": "tilelab.kernels.sparse_gemm",
+    "w4a16_gemm": "tilelab.kernels.w4a16",
 }
 __all__ = sorted(_HOME)
 
