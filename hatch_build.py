@@ -66,6 +66,20 @@ BUNDLES = (
         ("trace", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
     ),
     Bundle(
+        "conflict",
+        "tilelab/static/conflict.js",
+        "tilelab/static",
+        "TILELAB_STATIC_OUT",
+        ("conflict", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
+    ),
+    Bundle(
+        "whatif",
+        "tilelab/static/whatif.js",
+        "tilelab/static",
+        "TILELAB_STATIC_OUT",
+        ("whatif", "layout/style.css", "shared", "build-view.mjs", "package-lock.json"),
+    ),
+    Bundle(
         "labextension",
         "tilelab/labextension/package.json",
         "tilelab/labextension",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilelab.finding import Finding
-from tilelab.ir import Program, SourceLoc
+from tilelab.ir import Block, Const, Program, SourceLoc, walk
 from tilelab.layout import Layout
+from tilelab.layout_make import row_major
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +95,15 @@ class Artifact:
     ptx: str = ""
     sass: str = ""
     lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def all_layouts(self) -> dict[str, Layout]:
+        """Return ``layouts``, shared ones where they lie in shared memory, and the shared buffers that have none: those are row-major."""
+        starts = {slot.name: slot.offset_bytes for slot in self.smem}
+        found = {name: replace(one, offset_bytes=starts.get(name)) if one.kind == "shared" else one for name, one in self.layouts.items()}
+        for n in walk(self.tile):
+            for b in n.allocs if isinstance(n, Block) else ():
+                extents = [int(e.value) for e in b.shape if isinstance(e, Const)]
+                if b.name not in found and b.scope in ("shared", "shared.dyn") and extents and len(extents) == len(b.shape):
+                    plain = row_major(extents, dtype=b.dtype, name=b.name)
+                    found[b.name] = replace(plain, scope=b.scope, loc=b.loc, offset_bytes=starts.get(b.name))
+        return found

@@ -12,7 +12,8 @@ from typing import Any, get_type_hints
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tilelab.views import encode, palette, schema, schema_pipeline, schema_program, schema_resources, schema_trace, style, words
+from tilelab.views import encode, palette, schema, style, words
+from tilelab.views import schema_pipeline, schema_program, schema_resources, schema_trace, schema_whatif  # isort: skip
 
 OUT = Path(__file__).parent / "shared" / "generated.ts"
 _RECORDS = (
@@ -27,6 +28,8 @@ _RECORDS = (
     schema_resources.ResourceViewRecord,
     schema_program.ProgramPlace, schema_program.ProgramPane, schema_program.ProgramHunk, schema_program.ProgramPass,
     schema_program.ProgramVariant, schema_program.ProgramDiff, schema_program.ProgramData, schema_program.ProgramViewRecord,
+    schema_whatif.WhatIfVariant, schema_whatif.WhatIfColumn, schema_whatif.WhatIfData, schema_whatif.WhatIfViewRecord,
+    schema_whatif.ConflictMap, schema_whatif.ConflictPart, schema_whatif.ConflictData, schema_whatif.ConflictViewRecord,
 )  # fmt: skip
 _SCALARS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 
@@ -72,7 +75,8 @@ def _type(hint: Any) -> str:
         return "unknown"
     args, origin = getattr(hint, "__args__", ()), getattr(hint, "__origin__", None)
     if origin is list:
-        return f"{_type(args[0])}[]"
+        inner = _type(args[0])
+        return f"({inner})[]" if "|" in inner else f"{inner}[]"
     if origin is dict:
         return f"Record<{_type(args[0])}, {_type(args[1])}>"
     if args:

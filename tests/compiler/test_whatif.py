@@ -111,7 +111,7 @@ def test_the_record_is_json_and_the_view_shows_it(table):
     view = table.view()
     assert View.from_json(json.loads(view.render("json"))).to_json() == view.to_json()
     header, rows = view.table()
-    assert header == ["stages", "shared memory", "threads", "code lines", "layouts changed", "verdict"]
+    assert header == ["stages", "shared memory (bytes)", "threads", "blocks on an SM", "worst passes over the banks", "code lines", "verdict"]
     assert [row[0] for row in rows] == ["—", "3", "30"]
     assert [row[-1] == "fits" for row in rows] == [True, True, False]
     text = table.to_text()

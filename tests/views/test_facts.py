@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tilelab.layout_make import atom, make_fragment, make_shared, row_major, swizzled
-from tilelab.views.layout_facts import arrangement, conflicts, facts, made_of, replicas, wavefronts
+from tilelab.analysis.banks import conflicts, wavefronts
+from tilelab.views.layout_facts import arrangement, facts, made_of, replicas
 
 
 def passes_by_hand(addresses, lane_bytes):

@@ -11,7 +11,7 @@ from typing import Any
 from tilelab.cli import options
 from tilelab.errors import InputError
 
-HELP = "Draw a kernel's layouts, or the steps of one of its blocks, as text, SVG, a self-contained HTML page or JSON."
+HELP = "Draw a kernel's layouts, pipeline, program, resources, variants or steps as text, SVG, a self-contained HTML page or JSON."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--panes", default=None, metavar="A,B,…", help="program: among python tile lowered source ptx sass. Default: python,lowered,source"
     )
-    parser.add_argument("--assemble", action="store_true", help="program: PTX and SASS as well; takes nvcc")
+    parser.add_argument("--assemble", action="store_true", help="program: PTX and SASS as well; whatif: registers; takes nvcc")
+    parser.add_argument("--num-stages", default=None, metavar="2,3,…", help="whatif: stages of every pipelined loop")
+    parser.add_argument("--threads", default=None, metavar="128,…", help="whatif: threads of a block")
+    parser.add_argument("--pad", default=None, metavar="0,8,…", help="whatif: unused elements after each row of the shared buffers")
     parser.add_argument("--step", type=int, default=None, metavar="N", help="trace: the step shown. Default: first NaN, error, or last")
     parser.add_argument(
         "--break", dest="breaks", action="append", default=[], metavar="WHERE", help="trace: a line, condition, nan, oob or code; repeats"
@@ -111,6 +114,26 @@ def _resources(args: argparse.Namespace) -> Any:
     return resources(loaded.kernel, args.gpu, target=args.target, consts=options.consts(args), lang=args.lang)
 
 
+def _whatif(args: argparse.Namespace) -> Any:
+    from tilelab.loading import load_kernel
+    from tilelab.views import whatif
+
+    loaded = load_kernel(args.kernel)
+    given = {"num_stages": _numbers("--num-stages", args.num_stages), "threads": _numbers("--threads", args.threads),
+             "pad": _numbers("--pad", args.pad)}  # fmt: skip
+    targets = args.target.split(",")
+    if len(targets) == 1 and not any(given.values()):
+        raise InputError("nothing to change", fix="give --num-stages 2,3,4, --threads 128,256, --pad 0,8 or --target sm_80,sm_90")
+    return whatif(loaded.kernel, **given, target=targets, consts=options.consts(args), assemble=args.assemble, lang=args.lang)
+
+
+def _conflict(args: argparse.Namespace) -> Any:
+    view = _layout(args)
+    if view.kind != "conflict":
+        raise InputError(f"the layouts of {args.kernel} agree on {args.target}", fix="see them with `tilelab view layout`")
+    return view
+
+
 def _numbers(name: str, text: str | None) -> list[int] | None:
     try:
         return [int(n) for n in text.split(",")] if text else None
@@ -119,9 +142,11 @@ def _numbers(name: str, text: str | None) -> list[int] | None:
 
 
 _KINDS: dict[str, Callable[[argparse.Namespace], Any]] = {
+    "conflict": _conflict,
     "layout": _layout,
     "pipeline": _pipeline,
     "program": _program,
     "resources": _resources,
     "trace": _trace,
+    "whatif": _whatif,
 }

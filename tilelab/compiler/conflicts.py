@@ -88,6 +88,8 @@ def _conflict(match: re.Match[str], text: str, program: ir.Program, tries: Tries
     evidence: dict[str, Any] = {
         "buffers": [a, b],
         "maps": [_map_evidence(name, m, raw) for name, m, raw in zip((a, b), maps, _raw(text), strict=False)],
+        "text": _line_text(program, loc),
+        "texts": {name: _line_text(program, op.loc) for name, op in ((a, first), (b, second)) if op is not None},
         "lines": {name: op.loc.line for name, op in ((a, first), (b, second)) if op is not None and op.loc is not None},
     }
     part = _first_difference(maps)
@@ -98,13 +100,20 @@ def _conflict(match: re.Match[str], text: str, program: ir.Program, tries: Tries
     wants = " and ".join(_want(name, op) for name, op in ((a, first), (b, second)) if op is not None)
     message = f"{a} and {b} need different layouts, and a parallel loop uses both"
     if part is not None:
-        message += f": element {tuple(part['index'])} is with thread {part['threads'][0]} in one and {part['threads'][1]} in the other"
+        one, two = map(threads_text, part["threads"])
+        message += f": element {tuple(part['index'])} is with {one} in one and {two} in the other"
     if wants:
         message += f" ({wants})"
     fix = "; or ".join(evidence["remedies"][:2]) or f"stage {other} in shared memory, or give every T.gemm the same policy"
     return finding(
         "TL402", f"{message}.", fix=f"{fix}.", file=loc.file if loc else None, line=loc.line if loc else None, evidence=evidence
     )  # fmt: skip
+
+
+def _line_text(program: ir.Program, loc: ir.SourceLoc | None) -> str:
+    """The source line at ``loc``, where it is known."""
+    lines = program.sources.get(loc.file, "").splitlines() if loc else []
+    return lines[loc.line - 1].strip() if loc and 0 < loc.line <= len(lines) else ""
 
 
 def _remedies(program: ir.Program, name: str) -> Iterator[tuple[str, ir.Program]]:
@@ -171,7 +180,7 @@ def _map_evidence(name: str, m: Layout | None, raw: str) -> dict[str, Any]:
     if m is not None:
         out["shape"] = list(m.shape)
         out["threads"] = m.threads
-        out["owners"] = m.threads_of()[..., 0].tolist() if m.threads_of()[..., 0].size <= 16384 else None
+        out["owners"] = m.threads_of()[..., 0].tolist() if m.threads_of()[..., 0].size <= 65536 else None
     return out
 
 
@@ -181,11 +190,22 @@ def _first_difference(maps: list[Layout | None]) -> dict[str, Any] | None:
     import numpy as np
 
     one, two = (m.threads_of() for m in maps if m is not None)
-    apart = np.argwhere(~(one[..., :1] == two).any(-1) | (one.shape[-1] != two.shape[-1]))
+    apart = np.argwhere(one[..., 0] != two[..., 0])
+    if not len(apart) and one.shape[-1] != two.shape[-1]:  # the same first owners, but more copies in one
+        apart = np.zeros((1, one.ndim - 1), dtype=np.int64)
     if not len(apart):
         return None
     index = tuple(int(i) for i in apart[0])
-    return {"index": list(index), "threads": [sorted(int(t) for t in o[index]) for o in (one, two)]}
+    return {"index": list(index), "threads": [sorted({int(t) for t in o[index]}) for o in (one, two)]}
+
+
+def threads_text(threads: list[int]) -> str:
+    """Return ``thread 3``, ``threads 3 and 7``, or the first of many."""
+    if len(threads) == 1:
+        return f"thread {threads[0]}"
+    if len(threads) > 4:
+        return f"threads {threads[0]}, {threads[1]}… ({len(threads)} copies)"
+    return f"threads {', '.join(map(str, threads[:-1]))} and {threads[-1]}"
 
 
 def _parsed(text: str) -> Layout | None:

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from tilelab import ir
+from tilelab.analysis.banks import conflicts
 from tilelab.analysis.budget import budget_findings
+from tilelab.analysis.occupancy import occupancy
+from tilelab.analysis.roofline import roofline
+from tilelab.analysis.work import Work, work
 from tilelab.artifact import Artifact
 from tilelab.compiler import edits
 from tilelab.compiler.front import capture
@@ -41,6 +45,11 @@ class Variant:
         statements: Statements of the lowered program.
         registers: Registers of a thread, where the kernel was assembled.
         spill_bytes: Bytes of registers that spill to memory, likewise.
+        blocks_per_sm: Blocks that an SM holds at once.
+        occupancy: Which part of the warps of an SM they are.
+        banks: Access of a warp (``row``, ``column``, ``ldmatrix``) → its passes over the banks, the most of any shared buffer.
+        bytes_asked: Bytes of global memory that its accesses ask for, where that does not depend on data.
+        least_s: No kernel with this work is faster on the target, in seconds (roofline).
         layouts: Names of buffers and loops whose layout is another than in the first variant (or is new).
         seconds: Time that lowering took.
         findings: Budgets that it breaks.
@@ -57,6 +66,11 @@ class Variant:
     statements: int | None = None
     registers: int | None = None
     spill_bytes: int | None = None
+    blocks_per_sm: int | None = None
+    occupancy: float | None = None
+    banks: Mapping[str, int] = field(default_factory=dict)
+    bytes_asked: int | None = None
+    least_s: float | None = None
     layouts: tuple[str, ...] = ()
     seconds: float | None = None
     findings: tuple[Finding, ...] = ()
@@ -181,11 +195,46 @@ def _variant(program: ir.Program, changes: Mapping[str, Any], target: str, first
         statements=sum(isinstance(s, ir.Stmt) for s in ir.walk(a.program)),
         registers=max(registers, default=None),
         spill_bytes=max(spills, default=None),
+        **_held(a, target),
+        banks=_banks(a),
+        **_least(work(program), target),
         layouts=changed_layouts(first, a) if first is not None else (),
         seconds=float(a.attrs["seconds"]) if "seconds" in a.attrs else None,
         findings=budget,
         artifact=a,
     )
+
+
+def _held(a: Artifact, target: str) -> dict[str, Any]:
+    """The occupancy of the kernel that has the least."""
+    found = []
+    for r in a.resources.values():
+        try:
+            found.append(occupancy(target, threads=max(1, r.threads), smem_bytes=r.smem_bytes, registers=r.registers))
+        except InputError:  # no GPU's limits are known for this target
+            return {}
+    least = min(found, key=lambda o: o.fraction, default=None)
+    return {"blocks_per_sm": least.blocks_per_sm, "occupancy": round(least.fraction, 4)} if least else {}
+
+
+def _banks(a: Artifact) -> dict[str, int]:
+    out: dict[str, int] = {}
+    for layout in a.all_layouts().values():
+        for c in conflicts(layout) if layout.kind == "shared" else ():
+            out[c["pattern"]] = max(out.get(c["pattern"], 0), c["after"] // max(1, c["ideal"]))
+    return out
+
+
+def _least(done: Work | None, target: str) -> dict[str, Any]:
+    if done is None or not done.bytes_asked:
+        return {}
+    try:
+        one = roofline(
+            target, flops=done.flops, bytes=done.bytes_least or done.bytes_asked, dtype=done.dtype, matrix=bool(done.matrix_flops)
+        )
+    except InputError:
+        return {"bytes_asked": done.bytes_asked}
+    return {"bytes_asked": done.bytes_asked, "least_s": one.bound_s}
 
 
 def _unpadded(told: Finding, target: str) -> Finding:
@@ -250,6 +299,10 @@ _PLAIN = (
     "statements",
     "registers",
     "spill_bytes",
+    "blocks_per_sm",
+    "occupancy",
+    "bytes_asked",
+    "least_s",
     "seconds",
     "runs",
 )
@@ -258,4 +311,11 @@ _PLAIN = (
 def _row(v: Variant) -> dict[str, Any]:
     refusal = v.refusal.to_json() if v.refusal else None
     plain = {name: getattr(v, name) for name in _PLAIN}
-    return {"edits": dict(v.edits), **plain, "layouts": list(v.layouts), "findings": [f.to_json() for f in v.findings], "refusal": refusal}
+    return {
+        "edits": dict(v.edits),
+        **plain,
+        "banks": dict(v.banks),
+        "layouts": list(v.layouts),
+        "findings": [f.to_json() for f in v.findings],
+        "refusal": refusal,
+    }

@@ -1,4 +1,4 @@
-"""Views: pictures of layouts and traces (and later memory, pipelines, programs, resources) as text, SVG, HTML and live widgets."""
+"""Views: pictures of layouts, pipelines, programs, resources, variants and traces as text, SVG, HTML and live widgets."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from tilelab.views.resources_view import resources
 from tilelab.views.schema import VERSIONS
 from tilelab.views.trace_view import prints, trace
 from tilelab.views.view import FORMATS, View
+from tilelab.views.whatif_view import whatif
 
 #: the kinds of view that exist
 KINDS = tuple(VERSIONS)
 
-__all__ = ["FORMATS", "KINDS", "View", "conflict", "layout", "pipeline", "prints", "program", "resources", "trace"]
+__all__ = ["FORMATS", "KINDS", "View", "conflict", "layout", "pipeline", "prints", "program", "resources", "trace", "whatif"]

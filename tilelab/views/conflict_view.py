@@ -33,13 +33,15 @@ def conflict(finding: Finding, *, lang: str = "en") -> View:
     if finding.code != "TL402" or len(maps) != 2 or maps[0]["shape"] != maps[1]["shape"]:
         raise InputError(f"{finding.code} has no two layouts to set side by side", fix="give a TL402 finding of two fragments of one shape")
     owners = [np.asarray(m["owners"], dtype=np.int64).reshape(m["shape"]) for m in maps]
-    lines = finding.evidence.get("lines", {})
+    lines, texts = finding.evidence.get("lines", {}), finding.evidence.get("texts", {})
     data = {
         "message": finding.message,
         "fix": finding.fix,
         "file": finding.file or "",
         "line": finding.line or 0,
-        "maps": [{"buffer": m["buffer"], "threads": m["threads"], "line": lines.get(m["buffer"], 0), "owners": o}
+        "text": finding.evidence.get("text", ""),
+        "maps": [{"buffer": m["buffer"], "threads": m["threads"], "line": lines.get(m["buffer"], 0), "text": texts.get(m["buffer"], ""),
+                  "owners": o}
                  for m, o in zip(maps, owners, strict=True)],
         "apart": (owners[0] != owners[1]).astype(np.uint8),
         "parts_at": finding.evidence.get("parts_at"),
@@ -51,10 +53,13 @@ def conflict(finding: Finding, *, lang: str = "en") -> View:
 def _lines(data: Record, lang: str) -> list[str]:
     apart = np.asarray(data["apart"])
     out = [data["message"], word("parts_count", lang, count=int(apart.sum()), total=apart.size)]
-    out += [f"{m['buffer']}: {word('wanted_by', lang, line=m['line'])}" for m in data["maps"] if m["line"]]
+    out += [f"{m['buffer']}: {word('wanted_by', lang, line=m['line'])}  {m['text']}".rstrip() for m in data["maps"] if m["line"]]
+    if data["text"]:
+        out.append(f"{word('used_together', lang, line=data['line'])}  {data['text']}")
     if data["parts_at"]:
         index, threads = tuple(data["parts_at"]["index"]), data["parts_at"]["threads"]
-        out.append(word("parts_at", lang, index=index, one=threads[0], two=threads[1]))
+        one, two = (", ".join(map(str, t[:4])) + ("…" if len(t) > 4 else "") for t in threads)
+        out.append(word("parts_at", lang, index=index, one=one, two=two))
     out += [f"{word('works', lang)}: {r}" for r in data["remedies"]]
     return [*out, f"→ {data['fix']}"]
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from tilelab import ir, layout_make
+from tilelab.analysis import banks
 from tilelab.artifact import Artifact
 from tilelab.errors import InputError
 from tilelab.finding import KernelRefused
@@ -109,7 +110,7 @@ def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = No
         **_counts(one, arrays),
         "formula": formulas,
         "facts": layout_facts.facts(one),
-        "conflicts": [] if owned else layout_facts.conflicts(one),
+        "conflicts": [] if owned else banks.conflicts(one),
         "findings": [f.to_json() for f in broken],
         "loc": {"file": one.loc.file, "line": one.loc.line} if one.loc else None,
         "arrays": arrays,
@@ -130,7 +131,7 @@ def _counts(one: Layout, arrays: Mapping[str, Any]) -> Any:
 def _banks(one: Layout) -> dict[str, Any]:
     before = ((one.offset_bytes or 0) + np.arange(one.size, dtype=np.int64).reshape(one.shape) * one.bits // 8) // BANK_BYTES % 32
     word = (one.byte_addresses() - (one.offset_bytes or 0) // 128 * 128) // BANK_BYTES  # from the first of the 128-byte lines it touches
-    return {"bank": one.banks(), "bank_before": before, "word": word, **layout_facts.column_hits(one)}
+    return {"bank": one.banks(), "bank_before": before, "word": word, **banks.column_hits(one)}
 
 
 def _index_text(one: Layout) -> str:
@@ -174,16 +175,7 @@ def _layouts(source: Any, target: str, consts: Mapping[str, Any] | None, given: 
 
 def _of_artifact(artifact: Artifact) -> list[Layout]:
     """The inferred layouts, fragments first, and the shared buffers that have none: those are row-major."""
-    starts = {slot.name: slot.offset_bytes for slot in artifact.smem}
-    found = {name: replace(one, offset_bytes=starts.get(name)) if one.kind == "shared" else one for name, one in artifact.layouts.items()}
-    for n in ir.walk(artifact.tile):
-        for b in n.allocs if isinstance(n, ir.Block) else ():
-            extents = [e.value for e in b.shape if isinstance(e, ir.Const)]
-            if b.name not in found and b.scope in ("shared", "shared.dyn") and extents and len(extents) == len(b.shape):
-                plain = layout_make.row_major([int(e) for e in extents], dtype=b.dtype, name=b.name)
-                found[b.name] = Layout(
-                    name=b.name, kind="shared", shape=plain.shape, dtype=b.dtype, scope=b.scope, map=plain.map, loc=b.loc
-                )
+    found = artifact.all_layouts()
     if not found:
         raise InputError(f"{artifact.tile.name} has no fragment and no shared buffer, so there is no layout to show",
                          fix="look at a kernel that uses T.alloc_fragment or T.alloc_shared")  # fmt: skip

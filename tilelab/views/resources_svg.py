@@ -36,6 +36,8 @@ def short(n: float, unit: str) -> str:
 
 def duration(s: float) -> str:
     """Return a time: ``12.3 µs``."""
+    if s < 1e-6:
+        return f"{s * 1e9:.3g} ns"
     return f"{s * 1e6:.3g} µs" if s < 1e-3 else f"{s * 1e3:.3g} ms" if s < 1 else f"{s:.3g} s"
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias, TypedDict
 
+from tilelab.analysis.banks import Conflict
+
 #: kind of view → version of its schema ``tilelab.view.KIND``
 VERSIONS: Mapping[str, int] = {"conflict": 1, "layout": 1, "pipeline": 1, "program": 1, "resources": 1, "trace": 1, "whatif": 1}
 
@@ -19,15 +21,6 @@ class Fact(TypedDict):
 
     key: str
     fill: dict[str, Any]
-
-
-class Conflict(TypedDict):
-    """Wavefronts that one warp's access takes, worst over the tile: row-major, as stored, and at best."""
-
-    pattern: str
-    before: int
-    after: int
-    ideal: int
 
 
 class Place(TypedDict):

@@ -28,6 +28,8 @@ _CSS = (
     ".tl-svg text.end{text-anchor:end}.tl-svg text.mid{text-anchor:middle}"
 )
 
+_SIZES = {"head": 17, "sub": 13, "tiny": 10.5}  # pixels of the letters of a class; 12 otherwise
+
 
 class Svg:
     """A picture under construction; coordinates are pixels from the top left."""
@@ -41,14 +43,15 @@ class Svg:
         """Write ``text`` with its baseline at ``y``."""
         style = f' style="fill:{fill}"' if fill else ""
         self._parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{_cls(cls)}{style}>{escape(text, quote=False)}</text>')
-        self.width = max(self.width, x)
-        self.height = max(self.height, y + 4)
+        wide = text_width(text, _SIZES.get(next((c for c in cls.split() if c in _SIZES), ""), 12))
+        self.reach(x + wide * (0 if "end" in cls.split() else 0.5 if "mid" in cls.split() else 1), y + 4)
 
     def heading(self, x: float, y: float, title: str, hint: str, cls: str = "sub", hint_cls: str = "soft tiny") -> None:
         """Write ``title`` and, after it, a quieter ``hint``."""
         more = f'<tspan dx="10"{_cls("hint " + hint_cls)}>{escape(hint, quote=False)}</tspan>' if hint else ""
         self._parts.append(f'<text x="{_n(x)}" y="{_n(y)}"><tspan{_cls(cls)}>{escape(title, quote=False)}</tspan>{more}</text>')
-        self.reach(x + 60, y + 4)
+        sizes = [_SIZES.get(next((c for c in names.split() if c in _SIZES), ""), 12) for names in (cls, hint_cls)]
+        self.reach(x + text_width(title, sizes[0]) + (10 + text_width(hint, sizes[1]) if hint else 0), y + 4)
 
     def rect(self, x: float, y: float, w: float, h: float, *, cls: str = "", fill: str = "", radius: float = 0) -> None:
         """Draw a box."""
@@ -86,6 +89,11 @@ class Svg:
             f"<title>{escape(self._title)}</title><desc>{escape(self._description)}</desc><style>{theme_css('.tl-svg')}{_CSS}</style>"
             f'<rect width="{w}" height="{h}" rx="10" class="paper"/>{"".join(self._parts)}</svg>'
         )
+
+
+def text_width(text: str, pixels: float) -> float:
+    """Return about how wide ``text`` is in letters of ``pixels``: Chinese letters are square, others three fifths of that."""
+    return pixels * sum(1.0 if ord(c) > 0x2E7F else 0.6 for c in text)
 
 
 def png(cells: NDArray[Any], colours: Sequence[str]) -> bytes:

@@ -54,7 +54,10 @@ function byRow(m: LayoutModel, slice: Slice, lang: Lang): Rows {
   const step = Math.max(1, Math.floor(128 / Math.max(1, m.record.bits)));
   const pick = (data: ArrayLike<number>, i: number): string => {
     const out: number[] = [];
-    for (let j = 0; j < slice.columns; j += step) out.push(data[slice.element(i, j)]!);
+    for (let j = 0; j < slice.columns; j += step) {
+      const e = slice.element(i, j);
+      if (e >= 0) out.push(data[e]!);
+    }
     return out.join(" ");
   };
   const header = [m.record.params[m.record.axes[0] ?? 0] ?? "", word("address", lang), word("bank", lang), `${word("bank", lang)} (${word("before", lang)})`];

@@ -11,7 +11,7 @@ export function short(n: number, unit: string): string {
 }
 
 export const duration = (s: number): string =>
-  s < 1e-3 ? `${Number((s * 1e6).toPrecision(3))} µs` : s < 1 ? `${Number((s * 1e3).toPrecision(3))} ms` : `${Number(s.toPrecision(3))} s`;
+  s < 1e-6 ? `${Number((s * 1e9).toPrecision(3))} ns` : s < 1e-3 ? `${Number((s * 1e6).toPrecision(3))} µs` : s < 1 ? `${Number((s * 1e3).toPrecision(3))} ms` : `${Number(s.toPrecision(3))} s`;
 
 export const amount = (n: number, unit: string): string =>
   unit === "bytes" && n >= 1024 ? `${Number((n / 1024).toPrecision(4)).toLocaleString("en")} KiB` : `${n.toLocaleString("en")}${unit === "bytes" ? " B" : ""}`;

@@ -470,6 +470,92 @@ export interface ProgramViewRecord {
   data: ProgramData;
 }
 
+/** One edited kernel: ``edits`` by axis (empty: as written), what it takes, and what stands against it. As ``WhatIf.to_json`` writes it. */
+export interface WhatIfVariant {
+  edits: Record<string, unknown>;
+  target: string;
+  threads: number | null;
+  smem_bytes: number | null;
+  smem_limit_bytes: number | null;
+  source_lines: number | null;
+  statements: number | null;
+  registers: number | null;
+  spill_bytes: number | null;
+  blocks_per_sm: number | null;
+  occupancy: number | null;
+  bytes_asked: number | null;
+  least_s: number | null;
+  seconds: number | null;
+  runs: boolean;
+  banks: Record<string, number>;
+  layouts: string[];
+  findings: Record<string, unknown>[];
+  refusal: Record<string, unknown> | null;
+}
+
+/** A column of the table: a key of the word table, and for each variant its text and what sorts it (null: nothing). */
+export interface WhatIfColumn {
+  key: string;
+  texts: string[];
+  order: (number | null)[];
+}
+
+/** The data of the what-if view. */
+export interface WhatIfData {
+  kernel: string;
+  axes: Record<string, unknown[]>;
+  variants: WhatIfVariant[];
+  columns: WhatIfColumn[];
+}
+
+/** A what-if view as JSON. */
+export interface WhatIfViewRecord {
+  schema: string;
+  version: number;
+  kind: string;
+  title: string;
+  lang: string;
+  data: WhatIfData;
+}
+
+/** One of the two layouts: the owner of each element, the line that wants it and its text. */
+export interface ConflictMap {
+  buffer: string;
+  threads: number;
+  line: number;
+  text: string;
+  owners: EncodedArray;
+}
+
+/** The first element whose owners differ, and those owners in either map. */
+export interface ConflictPart {
+  index: number[];
+  threads: number[][];
+}
+
+/** The data of the conflict view. ``apart`` is 1 where the maps differ; ``remedies`` were tried and work. */
+export interface ConflictData {
+  message: string;
+  fix: string;
+  file: string;
+  line: number;
+  text: string;
+  maps: ConflictMap[];
+  apart: EncodedArray;
+  parts_at: ConflictPart | null;
+  remedies: string[];
+}
+
+/** A conflict view as JSON. */
+export interface ConflictViewRecord {
+  schema: string;
+  version: number;
+  kind: string;
+  title: string;
+  lang: string;
+  data: ConflictData;
+}
+
 export const VERSIONS = {"conflict": 1, "layout": 1, "pipeline": 1, "program": 1, "resources": 1, "trace": 1, "whatif": 1} as const;
 
 export const WARPS = [["#d7ebfe", "#cfe7ff", "#c9e4fe", "#c2e0fe", "#bbddfe", "#b4d9fe", "#afd6fb", "#aad2f9", "#a5cef6", "#a0cbf4", "#9bc7f1", "#97c3ef", "#92c0ed", "#8dbcea", "#88b9e8", "#83b5e5", "#7eb1e3", "#79aee0", "#74aade", "#6fa7db", "#6aa3d9", "#659fd6", "#609cd4", "#5b98d1", "#5695cf", "#5191cc", "#4c8eca", "#468ac7", "#4186c4", "#3b83c2", "#367fbf", "#307cbd"], ["#ffe3c6", "#fddebe", "#fcd9b5", "#fad5af", "#f7d1aa", "#f4cda4", "#f1c99f", "#eec599", "#ecc194", "#e9bd8e", "#e6b989", "#e3b583", "#e0b17d", "#ddad78", "#dba972", "#d8a56d", "#d5a067", "#d29c61", "#cf985b", "#cc9556", "#ca9150", "#c78d49", "#c48943", "#c1853d", "#be8136", "#bb7d2f", "#b87927", "#b6751e", "#b37112", "#b06d01", "#aa6b0f", "#a46817"], ["#ccf3df", "#c7efda", "#c2ecd6", "#bde8d2", "#b7e5ce", "#b2e2ca", "#addec6", "#a8dbc2", "#a3d8bd", "#9ed4b9", "#99d1b5", "#94ceb1", "#8fcaad", "#8ac7a9", "#84c4a5", "#7fc0a1", "#7abd9d", "#75ba99", "#6fb695", "#6ab391", "#65b08d", "#5fac8a", "#5aa986", "#54a682", "#4ea37e", "#499f7a", "#429c76", "#3c9972", "#35966f", "#2e926b", "#268f67", "#1c8c63"], ["#feddf1", "#fcd8ef", "#f9d3eb", "#f6cfe8", "#f3cbe5", "#f1c6e1", "#eec2de", "#ebbeda", "#e8bad7", "#e5b5d4", "#e2b1d0", "#dfadcd", "#dca9ca", "#d9a4c7", "#d6a0c3", "#d39cc0", "#d098bd", "#cd94b9", "#ca90b6", "#c78bb3", "#c487b0", "#c183ac", "#be7fa9", "#bb7ba6", "#b877a3", "#b573a0", "#b26f9c", "#af6b99", "#ac6796", "#a96393", "#a65e90", "#a35a8d"], ["#cceffb", "#c7ebf7", "#c1e8f4", "#bce4f1", "#b7e1ee", "#b2ddeb", "#addae8", "#a8d6e5", "#a3d3e2", "#9ecfdf", "#99ccdc", "#94c8d9", "#8fc5d6", "#89c1d3", "#84bed0", "#7fbacd", "#7ab7ca", "#75b3c7", "#70b0c4", "#6aacc1", "#65a9be", "#60a6bb", "#5aa2b8", "#559fb5", "#4f9bb2", "#4998af", "#4495ad", "#3d91aa", "#378ea7", "#308ba4", "#2887a1", "#20849e"], ["#fee0d7", "#ffdbd0", "#fed6ca", "#fdd1c3", "#fdccbd", "#fdc7b6", "#fdc1ae", "#febba6", "#fbb7a1", "#f9b29c", "#f6ae97", "#f4aa93", "#f1a58e", "#efa189", "#ec9c84", "#ea987f", "#e7947a", "#e48f75", "#e28b70", "#df866b", "#dc8266", "#da7e61", "#d7795c", "#d47557", "#d27052", "#cf6c4d", "#cc6748", "#ca6343", "#c75e3e", "#c45a38", "#c15533", "#be512d"], ["#eeeabf", "#eae7b9", "#e6e3b4", "#e3dfae", "#dfdba9", "#dcd8a3", "#d8d49d", "#d5d098", "#d1cd92", "#cec98c", "#cbc587", "#c7c281", "#c4be7b", "#c0ba76", "#bdb770", "#b9b36a", "#b6af64", "#b3ac5e", "#afa859", "#aca552", "#a9a14c", "#a59d46", "#a29a3f", "#9f9638", "#9c9331", "#988f29", "#958b1f", "#928814", "#8f8401", "#8b8110", "#867d19", "#837a0d"], ["#e6e8eb", "#e2e4e8", "#dee0e4", "#dadce0", "#d6d9dd", "#d2d5d9", "#cfd1d5", "#cbcdd2", "#c7cace", "#c3c6ca", "#bfc2c7", "#bcbfc3", "#b8bbc0", "#b4b7bc", "#b0b4b9", "#adb0b5", "#a9acb2", "#a5a9ae", "#a2a5ab", "#9ea1a7", "#9a9ea4", "#979aa0", "#93979d", "#8f9399", "#8c9096", "#888c93", "#85898f", "#81858c", "#7e8289", "#7a7e85", "#777b82", "#73787f"]] as const;
@@ -894,12 +980,44 @@ export const WORDS = {
   "填充"
  ],
  "smem": [
-  "shared memory",
-  "共享内存"
+  "shared memory (bytes)",
+  "共享内存（字节）"
  ],
- "smem_of": [
-  "{used} of {limit} bytes",
-  "{used} / {limit} 字节"
+ "blocks_per_sm": [
+  "blocks on an SM",
+  "每个 SM 的线程块"
+ ],
+ "bank_passes": [
+  "worst passes over the banks",
+  "存储体访问遍数（最坏）"
+ ],
+ "least_time": [
+  "least time",
+  "最短时间"
+ ],
+ "whatif_hint": [
+  "Click or Enter on a heading sorts, on a row says more; ↑ ↓ walk. The line on a bar is the limit.",
+  "在表头上单击或回车排序，在行上查看详情；↑ ↓ 移动。条上的竖线为上限。"
+ ],
+ "only_runs": [
+  "only what runs",
+  "只看可运行的"
+ ],
+ "sorted_up": [
+  "sorted, rising",
+  "升序"
+ ],
+ "sorted_down": [
+  "sorted, falling",
+  "降序"
+ ],
+ "compared": [
+  "against the kernel as written",
+  "与原样相比"
+ ],
+ "count_runs": [
+  "{runs} of {count} variants run",
+  "{count} 个变体中有 {runs} 个可运行"
  ],
  "code_lines": [
   "code lines",
@@ -1116,6 +1234,22 @@ export const WORDS = {
  "wanted_by": [
   "wanted by line {line}",
   "由第 {line} 行决定"
+ ],
+ "used_together": [
+  "used together on line {line}",
+  "在第 {line} 行一起使用"
+ ],
+ "owner_in": [
+  "owner in {name}",
+  "在 {name} 中的所有者"
+ ],
+ "same_owner": [
+  "the same owner in both",
+  "两者所有者相同"
+ ],
+ "only_apart": [
+  "go to the next element that differs: N, back: P",
+  "N 跳到下一个不同的元素，P 返回"
  ],
  "works": [
   "tried, and works",

@@ -12,7 +12,7 @@ export class Slice {
     this.wrapped = shape.length < 2;
     if (this.wrapped) {
       const n = shape[0] ?? 1;
-      this.columns = n <= 64 || n % 32 ? n : 32;
+      this.columns = n <= 64 ? n : 32;
       this.rows = Math.ceil(n / this.columns);
       this.base = 0;
     } else {
@@ -31,8 +31,12 @@ export class Slice {
     return shown ? [at[down!]!, at[across!]!] : null;
   }
 
+  /** The element in a cell, or -1 behind the end of a wrapped vector. */
   element(row: number, column: number): number {
-    if (this.wrapped) return row * this.columns + column;
+    if (this.wrapped) {
+      const element = row * this.columns + column;
+      return element < (this.shape[0] ?? 1) ? element : -1;
+    }
     return this.base + row * this.strides[this.axes[0]!]! + column * this.strides[this.axes[1]!]!;
   }
 }

@@ -281,6 +281,7 @@ export class Values {
     const head = h("tr", {}, h("th", { scope: "col" }, b.name), ...Array.from({ length: columns - c }, (_, j) => h("th", { scope: "col" }, source.columnName!(c + j))));
     const body = Array.from({ length: rows - r }, (_, i) => h("tr", {}, h("th", { scope: "row" }, source.rowName!(r + i)), ...Array.from({ length: columns - c }, (_, j) => {
       const e = slice.element(r + i, c + j), x = value.data[e]!;
+      if (e < 0) return h("td");
       const cls = value.empty?.[e] ? "tl-soft" : Number.isFinite(x) ? (shown.changed?.has(e) ? "tl-new" : "") : "tl-bad";
       return h("td", { class: cls }, value.empty?.[e] ? "·" : long(x));
     })));
