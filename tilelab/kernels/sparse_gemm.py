@@ -42,10 +42,10 @@ EMPTY = 0x4444
 @tilelang.jit
 def hopper(
     M: int, N: int, K: int, layout: str = "NT", dtype: str = "float16", sms: int = 132, bm: int = 128, bn: int = 256, bk: int = 64,
-    stages: int = 4, cluster: int = 2, group: int = 8, cn: int = 64, consumers: int = 2,
+    stages: int = 4, cluster: int = 2, group: int = 8, cn: int = 64,
 ) -> Any:  # fmt: skip
     """The kernel for sm_90a: ``(values, codes in Hopper's order, B, C)``."""
-    rows = bm // consumers
+    rows = bm // 2
     row_clusters, columns, steps = T.ceildiv(T.ceildiv(M, bm), cluster), T.ceildiv(N, bn), T.ceildiv(K, bk)
     tiles, workers = row_clusters * columns, sms // cluster
     strips, depth = padded_rows(M) // ROWS, -(-K // DEPTH)
@@ -93,7 +93,7 @@ def hopper(
 
     @T.macro
     def consume(wg, a, e, b, stage_a, stage_b, full, free, acc, C, worker, rank):
-        T.inc_max_nreg(232 if consumers == 2 else 160)
+        T.inc_max_nreg(232)
         it, row, col = [T.alloc_var("int32") for _ in range(3)]
         it = 0
         for w in T.serial(loops):
@@ -134,24 +134,21 @@ def hopper(
         B: T.Tensor(b_shape, dtype),
         C: T.Tensor((M, N), dtype),
     ):
-        with T.Kernel(workers * cluster, threads=(consumers + 1) * 128, cluster_dims=cluster) as block:
+        with T.Kernel(workers * cluster, threads=384, cluster_dims=cluster) as block:
             a = T.alloc_shared((stages, bm, bk // 2), dtype)
             e = T.alloc_shared((stages, bm, bk // 16), "int16")
             b = T.alloc_shared((stages, *b_tile), dtype)
             stage0a, stage0b, stage1a, stage1b = [T.alloc_shared((rows, cn), dtype) for _ in range(4)]
             acc0, acc1 = [T.alloc_fragment((rows, bn), "float32") for _ in range(2)]
-            if consumers == 3:
-                stage2a, stage2b = [T.alloc_shared((rows, cn), dtype) for _ in range(2)]
-                acc2 = T.alloc_fragment((rows, bn), "float32")
             T.annotate_layout({e: T.Layout((stages, bm, bk // 16), code_at)})
             full = T.alloc_barrier([1] * stages)
-            free = T.alloc_cluster_barrier([4 * consumers * cluster] * stages)
+            free = T.alloc_cluster_barrier([8 * cluster] * stages)
             tx = T.get_thread_binding()
             rank = T.block_rank_in_cluster()
             worker = block // cluster
-            if tx >= consumers * 128:
-                T.dec_max_nreg(40 if consumers == 2 else 24)
-                if tx < consumers * 128 + 32:
+            if tx >= 256:
+                T.dec_max_nreg(40)
+                if tx < 288:
                     it, row, col = [T.alloc_var("int32") for _ in range(3)]
                     it = 0
                     for w in T.serial(loops):
@@ -166,13 +163,7 @@ def hopper(
             elif tx < 128:
                 consume(0, a, e, b, stage0a, stage0b, full, free, acc0, C, worker, rank)
             else:
-                if consumers == 2:
-                    consume(1, a, e, b, stage1a, stage1b, full, free, acc1, C, worker, rank)
-                else:
-                    if tx < 256:
-                        consume(1, a, e, b, stage1a, stage1b, full, free, acc1, C, worker, rank)
-                    else:
-                        consume(2, a, e, b, stage2a, stage2b, full, free, acc2, C, worker, rank)
+                consume(1, a, e, b, stage1a, stage1b, full, free, acc1, C, worker, rank)
             T.cluster_sync()
 
     return main
@@ -180,7 +171,7 @@ def hopper(
 
 def padded_rows(M: int) -> int:
     """M rounded up to whole strips of any tile height that the Hopper kernel takes."""
-    return -(-M // 768) * 768
+    return -(-M // 256) * 256
 
 
 @tilelang.jit

@@ -4,9 +4,10 @@ a [M, K] and C [M, N] bfloat16 or float16. Weights as ``quantize`` packs them: c
 byte i and 2i + 1 in the high ones, as q + 8 for q in −8 … 7; scales [N, K / 128] of a's dtype. K a multiple of 128, any M and N.
 
 The weights are the operand that comes from registers: a tile of codes is read once from shared memory, made into numbers there (the four
-bits go under an exponent that makes them 1024 + code in float16, 128 + code in bfloat16, so that no conversion is needed) and multiplied with
-the tile of A from shared memory, so that the product is Cᵀ. ``split_k`` shares out K where there are too few tiles, and ``gemm.combine`` adds.
-This is the arrangement that TileLang's authors describe for dequantised products (https://arxiv.org/abs/2504.17577), written anew.
+bits go under an exponent that makes them 1024 + code in float16, 128 + code in bfloat16, so that no conversion is needed) and multiplied
+with the tile of A from shared memory, so that the product is Cᵀ. ``split_k`` shares out K where there are too few tiles, and
+``gemm.combine`` adds. This is the arrangement that TileLang's authors describe for dequantised products
+(https://arxiv.org/abs/2504.17577), written anew.
 
 Two numbers (M 16, N = K = 7168): 25.7 MB of codes and 0.8 MB of scales → 6.3 µs at 4.22 TB/s, a quarter of what bfloat16 weights take.
 """
