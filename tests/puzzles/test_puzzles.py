@@ -1,77 +1,21 @@
-"""Every puzzle of the course: its solution earns everything, its wrong answers fail by name, its texts are whole."""
+"""Every puzzle of the course: its texts are whole, what is generated of it is up to date, and the course finds it."""
 
 import itertools
 import json
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import jupytext
 import nbformat
-import numpy as np
 import pytest
+from which import ALL, EACH
 
-from tilelab.course import percent, puzzle, puzzles
-from tilelab.course.generate import generated, main, solved
-from tilelab.grader.draw import draw_cases, draw_inputs
+from tilelab.course import percent, puzzle
+from tilelab.course.generate import generated, main
 from tilelab.grader.grading import grade
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL = puzzles()
-EACH = pytest.mark.parametrize("p", ALL, ids=lambda p: p.id)
-WRONG = pytest.mark.parametrize(("p", "wrong"), [(p, w) for p in ALL for w in p.spec.wrong], ids=lambda x: getattr(x, "id", None) or x.file)
-
-
-@EACH
-def test_the_solution_earns_everything(p):
-    report = grade(p, p.folder / "solution.py", seed=11)
-    assert report.passed, report
-    assert report.clean, report
-    assert report.score == report.max, report
-    assert not [f for f in report.findings if f.severity == "error"]
-
-
-@EACH
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_solution_passes_whatever_is_drawn(p, seed):
-    assert grade(p, p.folder / "solution.py", seed=seed).passed
-
-
-@WRONG
-def test_a_wrong_answer_fails_by_name(p, wrong):
-    report = grade(p, p.folder / "wrong" / wrong.file, seed=11)
-    assert not report.passed
-    assert report.score < 60
-    failed = {c.name for c in report.checks if not c.passed}
-    assert wrong.fails in {f.code for f in report.findings if f.severity == "error"} | failed, report
-
-
-@EACH
-def test_every_wrong_answer_is_declared_and_there_are_two(p):
-    assert {w.file for w in p.spec.wrong} == {f.name for f in (p.folder / "wrong").glob("*.py")}
-    assert len(p.spec.wrong) >= 2
-
-
-@EACH
-def test_the_starter_runs_and_fails_instructively(p):
-    report = grade(p, p.folder / "stub.py", seed=11)
-    assert not report.passed
-    assert report.score == 0, report
-    assert report.first_wrong is not None  # it captured and ran: what is wrong is the values
-    assert report.advice
-
-
-@EACH
-def test_the_oracle_is_float64(p):
-    from tilelab.grader.judge import _expected
-
-    for case in draw_cases(p.spec, 5):
-        wanted = _expected(p.spec, case, draw_inputs(p.spec, case)).outputs
-        for t in p.spec.returns:
-            assert wanted[t.name].shape == t.extents(case.sizes)
-            assert wanted[t.name].dtype == np.float64
 
 
 @EACH
@@ -134,17 +78,6 @@ def test_no_notebook_or_stub_gives_the_solution_away(p):
     assert secret
     text = p.stub() + "".join("".join(c["source"]) for c in p.notebook()["cells"] if c["cell_type"] == "code")
     assert not [line for line in secret if line in text]
-
-
-@pytest.mark.slow
-@EACH
-def test_solved_notebooks_run(p, tmp_path):
-    for path, text in solved(p, tmp_path).items():
-        path.write_text(text, "utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "--nbval-lax", "-p", "no:cacheprovider", str(tmp_path)]
-    env = {**__import__("os").environ, "PYTHONPATH": str(ROOT), "TILELAB_HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=env)
-    assert done.returncode == 0, done.stdout
 
 
 # --------------------------------------------------------------------------------------------------------- course

@@ -15,6 +15,7 @@ from tilelab.course import percent
 from tilelab.course.card import Puzzle
 from tilelab.course.catalog import puzzle, puzzles
 from tilelab.course.prose import LANGUAGES
+from tilelab.errors import InputError
 from tilelab.files import write_text
 
 _IMPORTS = "import tilelang\nimport tilelang.language as T\n"
@@ -45,10 +46,11 @@ def solved(puzzle: Puzzle, folder: Path) -> dict[Path, str]:
     out = {}
     for lang in LANGUAGES:
         book = puzzle.notebook(lang, solved=True)
-        proof = percent.Cell(
-            kind="code", source=f"report = puzzle.check({puzzle.spec.entry})\nassert report.passed and report.clean, report"
-        )
-        book["cells"] += percent.notebook([proof])["cells"]
+        check = f"puzzle.check({puzzle.spec.entry})"
+        proven = [c for c in book["cells"] if c["cell_type"] == "code" and "".join(c["source"]).strip() == check]
+        if not proven:
+            raise InputError(f"{puzzle.id}/puzzle.py: no cell is {check}", fix="end the notebook with it")
+        proven[-1]["source"] = [f"report = {check}\n", "assert report.passed and report.clean, report\n", "report"]
         out[folder / f"{puzzle.id}.{lang}.ipynb"] = percent.dump(book)
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ class Outcome:
     message: str = ""  # empty: passed
     findings: tuple[Finding, ...] = ()
     mismatch: Mismatch | None = None
-    wrong: WrongElement | None = None
+    blame: Callable[[Mismatch], WrongElement] | None = None  # who wrote the first wrong element: worth asking once only
 
 
 def judge(
@@ -107,7 +108,7 @@ def judge(
         checks=tuple(tally.checks),
         findings=tuple(tally.findings.values()),
         counts=counts,
-        first_wrong=next((o.wrong for o in outcomes if o.wrong), None),
+        first_wrong=next((o.blame(o.mismatch) for o in outcomes if o.mismatch and o.blame), None),
         advice=tuple(_advice(spec, outcomes, tally, passed)),
         heat=next((_heat(o.mismatch) for o in outcomes if o.mismatch), ()),
         seed=seed,
@@ -163,8 +164,8 @@ def judge_case(spec: Spec, case: Case, program: ir.Program | Finding, run: Runne
     findings = tuple(_settled(f, spec, wanted, right=mismatch is None) for f in trace.findings)
     errors = [f for f in findings if f.severity == "error"]
     message = f"{errors[0].code}: {errors[0].message}" if errors else mismatch.sentence() if mismatch else ""
-    wrong = _wrong_element(program, case, wiring, mismatch, spec.arch) if mismatch else None
-    return Outcome(case=case, message=message, findings=findings, mismatch=mismatch, wrong=wrong)
+    blame = partial(_wrong_element, program, case, wiring, spec.arch)
+    return Outcome(case=case, message=message, findings=findings, mismatch=mismatch, blame=blame)
 
 
 def _layout_case(spec: Spec, case: Case, program: ir.Program) -> Outcome:
@@ -176,7 +177,7 @@ def _layout_case(spec: Spec, case: Case, program: ir.Program) -> Outcome:
     found = layout.check() if spec.layout and spec.layout.injective else ()
     mismatch = None if found else layouts.difference(layout, spec, case.sizes)
     message = f"{found[0].code}: {found[0].message}" if found else mismatch.sentence() if mismatch else ""
-    return Outcome(case=case, message=message, findings=found, mismatch=mismatch, wrong=_element(case, mismatch) if mismatch else None)
+    return Outcome(case=case, message=message, findings=found, mismatch=mismatch, blame=partial(_element, case))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +220,7 @@ def _first_mismatch(spec: Spec, trace: Trace, wiring: Wiring, wanted: _Expected,
     return None
 
 
-def _wrong_element(program: ir.Program, case: Case, wiring: Wiring, m: Mismatch, arch: str) -> WrongElement:
+def _wrong_element(program: ir.Program, case: Case, wiring: Wiring, arch: str, m: Mismatch) -> WrongElement:
     writer = writer_of(program, wiring.params[m.output], m.index)
     if writer is None:
         return _element(case, m)

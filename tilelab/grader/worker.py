@@ -81,7 +81,9 @@ def _layout(function: Any, sizes: dict[str, int]) -> Any:
     from tilelab.grader.layouts import index_map_of, wrap
 
     if not callable(function) or type(function).__module__.startswith("tilelang"):
-        raise InputError(f"it is {type(function).__name__}, not a function of the sizes", fix="write a function that returns a T.Layout or T.Fragment")
+        raise InputError(
+            f"it is {type(function).__name__}, not a function of the sizes", fix="write a function that returns a T.Layout or T.Fragment"
+        )
     code = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code is not None else tuple(sizes)
     made = function(**{k: v for k, v in sizes.items() if k in names})
