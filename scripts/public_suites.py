@@ -77,8 +77,8 @@ def run_tests(path: Path, seconds: float, one: float) -> list[dict[str, Any]]:
         outcomes = Path(scratch, "outcomes")
         outcomes.touch()
         command = [
-            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "tilelab.pytest_plugin", "-p", "public_suites", "-p", "no:cacheprovider",
-            "--tilelab-sim", f"--one-test-seconds={one}", path.name,
+            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "tilelab.pytest_plugin", "-p", "public_suites",
+            "-p", "no:cacheprovider", "--tilelab-sim", f"--one-test-seconds={one}", path.name,
         ]  # fmt: skip
         status, text, took = _process(
             command, path.parent, seconds, {"TILELAB_OUTCOMES": str(outcomes), "PYTHONPATH": str(Path(__file__).parent)}

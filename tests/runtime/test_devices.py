@@ -60,6 +60,39 @@ class Double(torch.autograd.Function):
         return gradient * 2
 
 
+assert x.type() == "torch.cuda.FloatTensor" and x.half().type(torch.cuda.FloatTensor).is_cuda
+try:
+    x.numpy()
+except TypeError as error:
+    assert "cpu()" in str(error)
+else:
+    raise SystemExit("numpy takes no tensor of a GPU")
+assert x.cpu().numpy().shape == (4, 4) and np.asarray(x.cpu()).shape == (4, 4)
+assert torch.compile(lambda t: t * 2)(x).is_cuda
+assert torch.compile(mode="max-autotune")(lambda t: t * 2)(x).is_cuda
+state = torch.cuda.get_rng_state()
+first = torch.randn(3, device="cuda")
+torch.cuda.set_rng_state(state)
+assert torch.equal(first, torch.randn(3, device="cuda"))
+with torch.random.fork_rng(devices=[0]):
+    torch.randn(3, device="cuda")
+assert torch._C._cuda_getDevice() == 0 and torch._C._cuda_getCurrentRawStream(0) == 0
+assert torch.accelerator.current_accelerator().type == "cuda"
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]) as profiled:
+    x @ x
+assert profiled.key_averages()
+begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+begin.record()
+end.record(torch.cuda.current_stream())
+torch.cuda.synchronize()
+assert begin.elapsed_time(end) >= 0
+assert torch.cuda.get_device_properties("cuda").multi_processor_count > 0 and torch.cuda.memory_summary()
+try:
+    torch.cuda.CUDAGraph()
+except NotImplementedError as error:
+    assert "not CUDA graphs" in str(error)
+import torch._dynamo  # compares torch's own functions with its tables
+
 leaf = x.clone().requires_grad_()
 Double.apply(leaf).sum().backward()
 assert leaf.grad.is_cuda and bool((leaf.grad == 2).all())

@@ -232,11 +232,20 @@ class Reader:
         if name in OBJECTS:
             fields = tuple((f, self.attr(getattr(v, f))) for f in OBJECTS[name])
             return ir.AttrMap(items=(("type", name), *fields))
+        if name == "CommReducer":
+            return self._reducer(v)
         if name == "WSSyncKind":
             return str(getattr(v, "name", None) or v).rpartition(".")[2]
         if hasattr(v, "dtype"):
             return self.expr(v)
         raise not_supported(f"an annotation of type {name}", self.here)
+
+    def _reducer(self, v: Any) -> ir.AttrMap:
+        """``T.comm_reducer`` of two values by one operation: the operation and what changes nothing."""
+        op = BINARY.get(type(v.result[0]).__name__, "") if len(v.result) == 1 else ""
+        if not op or not (v.result[0].a.same_as(v.lhs[0]) and v.result[0].b.same_as(v.rhs[0])):
+            raise not_supported("T.comm_reducer of anything but one operation on its two values", self.here)
+        return ir.AttrMap(items=(("type", "CommReducer"), ("op", op), ("identity", self.expr(v.identity_element[0]))))
 
     def _key(self, k: Any) -> Any:
         return str(k) if isinstance(k, str) else self.var(k)

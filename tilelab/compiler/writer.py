@@ -170,6 +170,11 @@ class _Writer:
     def _object(self, name: str, fields: dict[str, ir.Attr]) -> Any:
         from tilelang import _ffi_api
 
+        if name == "CommReducer":
+            identity = self.attr(fields["identity"])
+            x, y = (self.tirx.Var(n, identity.dtype) for n in "xy")
+            combine = next(getattr(self.tirx, node) for node, op in BINARY.items() if op == fields["op"])
+            return self.tirx.CommReducer([x], [y], [combine(x, y)], [identity])
         values = [self.attr(fields[f]) for f in OBJECTS[name]]
         if name == "WSSync":
             from tilelang.language.warp_specialize import WSSyncKind

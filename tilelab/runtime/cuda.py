@@ -14,7 +14,8 @@ from tilelab.runtime.timing import SimulatedMs, notice
 #: functions of ``torch.cuda`` that do nothing here
 _IDLE = (
     "init", "_lazy_init", "set_device", "synchronize", "empty_cache", "ipc_collect", "reset_peak_memory_stats",
-    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats", "seed", "seed_all", "set_stream", "set_per_process_memory_fraction",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_accumulated_memory_stats", "seed", "seed_all", "set_stream",
+    "set_per_process_memory_fraction",
 )  # fmt: skip
 
 

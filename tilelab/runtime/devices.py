@@ -124,6 +124,25 @@ def _repr(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return f"{text[:-1]}, device='cuda:0')" if is_marked(args[0]) and text.endswith(")") else text
 
 
+def _numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if is_marked(args[0]):  # as torch says it
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+    return func(*args, **kwargs)
+
+
+def _type(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``x.type()`` names the device too; ``x.type(torch.cuda.HalfTensor)`` asks for it."""
+    wanted = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+    if wanted is None:
+        text = func(*args, **kwargs)
+        return text.replace("torch.", "torch.cuda.", 1) if is_marked(args[0]) else text
+    name = wanted if isinstance(wanted, str) else f"{wanted.__module__}.{wanted.__name__}" if isinstance(wanted, type) else ""
+    if name.startswith("torch.cuda."):
+        return mark(func(args[0], name.replace("torch.cuda.", "torch.", 1)))
+    out = func(*args, **kwargs)
+    return mark(out) if is_marked(args[0]) and not name else out
+
+
 def _get_device(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return 0 if is_marked(args[0]) else func(*args, **kwargs)
 
@@ -155,7 +174,7 @@ def _special() -> dict[Any, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any
         t = torch.Tensor
         _SPECIAL.update({
             t.to: _move, t.cuda: _to_cuda, t.cpu: _to_cpu, t.pin_memory: _same, t.record_stream: lambda f, a, k: None,
-            t.copy_: _copy_into, t.__repr__: _repr, t.get_device: _get_device,
+            t.copy_: _copy_into, t.__repr__: _repr, t.get_device: _get_device, t.numpy: _numpy, t.__array__: _numpy, t.type: _type,
         })  # fmt: skip
     return _SPECIAL
 
@@ -260,8 +279,9 @@ def _mark_gradients() -> None:
 
 
 def _marked_subclass(plain: Any) -> Any:
-    def _make_subclass(cls: Any, data: Any, *args: Any, **kwargs: Any) -> Any:  # how a Parameter is made; no mode sees it
-        made = plain(cls, data, *args, **kwargs)
+    # How a Parameter is made; no mode sees it. torch's compiler compares these parameters with its own stand-in's.
+    def _make_subclass(cls: Any, data: Any, requires_grad: bool = False, **kwargs: Any) -> Any:
+        made = plain(cls, data, requires_grad, **kwargs)
         return mark(made) if is_marked(data) else made
 
     return _make_subclass

@@ -93,11 +93,12 @@ def install(*, level: str = "tile", target: str = "sm_90", checks: bool = False,
         import torch  # noqa: F401
     except ImportError as error:
         raise EnvironmentLacks(f"torch cannot be imported: {error}", fix="pip install torch") from None
-    from tilelab.runtime import cuda, devices
+    from tilelab.runtime import cuda, devices, torch_more
 
     settings = Settings(level=level, target=target, checks=checks, show_prints=show_prints, lower=lower)
     capability = _capability(target)
     cuda.install(capability, f"TileLab simulator ({target})", gpu(target))
+    torch_more.install()
     devices.everywhere()
     try:
         _tilelang(settings, capability)

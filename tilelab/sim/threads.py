@@ -255,11 +255,11 @@ def _match(kind: str) -> Callable[[Any, ir.Call, Context], Ex]:
     return make
 
 
-def _lowest(want: Any) -> Any:
+def lowest(want: Any) -> Any:
     return -np.inf if want.kind == "f" else np.iinfo(want).min
 
 
-def _highest(want: Any) -> Any:
+def highest(want: Any) -> Any:
     return np.inf if want.kind == "f" else np.iinfo(want).max
 
 
@@ -279,8 +279,8 @@ CALLS = {
     "tirx.tvm_warp_activemask": _vote("ballot", False),
     "tl.block_rank_in_cluster": _cluster_rank,
     "tl.warp_reduce_sum": _warp_reduce(np.add, lambda d: 0),
-    "tl.warp_reduce_max": _warp_reduce(np.fmax, _lowest),
-    "tl.warp_reduce_min": _warp_reduce(np.fmin, _highest),
+    "tl.warp_reduce_max": _warp_reduce(np.fmax, lowest),
+    "tl.warp_reduce_min": _warp_reduce(np.fmin, highest),
     "tl.warp_reduce_bitand": _warp_reduce(np.bitwise_and, lambda d: -1 if d.kind == "i" else np.iinfo(d).max),
     "tl.warp_reduce_bitor": _warp_reduce(np.bitwise_or, lambda d: 0),
     "tl.any_sync": _vote("any", True),
