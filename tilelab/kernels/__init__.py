@@ -16,8 +16,10 @@ _HOME = {
     "fp8_gemm": "tilelab.kernels.fp8_gemm",
     "gemv": "tilelab.kernels.gemv",
     "grouped_gemm": "tilelab.kernels.grouped_gemm",
+    "indexer": "tilelab.kernels.indexer",
     "mla_decode": "tilelab.kernels.mla",
     "sparse_gemm": "tilelab.kernels.sparse_gemm",
+    "topk": "tilelab.kernels.topk",
     "w4a16_gemm": "tilelab.kernels.w4a16",
 }
 __all__ = sorted(_HOME)
