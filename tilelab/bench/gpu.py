@@ -32,10 +32,15 @@ RECORDS = Path(__file__).parent / "records"
 FAMILIES = {
     "gemm": "tilelab.bench.gpu_gemm",
     "attention": "tilelab.bench.gpu_attention",
+    "backward": "tilelab.bench.gpu_backward",
     "mla": "tilelab.bench.gpu_mla",
+    "sparse": "tilelab.bench.gpu_sparse",
     "fp8": "tilelab.bench.gpu_fp8",
     "grouped": "tilelab.bench.gpu_grouped",
     "decode": "tilelab.bench.gpu_decode",
+    "two_four": "tilelab.bench.gpu_two_four",
+    "narrow": "tilelab.bench.gpu_narrow",
+    "indexer": "tilelab.bench.gpu_indexer",
 }
 Launch = Callable[[], object]
 
@@ -61,7 +66,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One problem to time: what it costs at least, the bound of its error, the bar and the aim against ``rival`` (a name of a peer)."""
+    """One problem to time: what it costs at least, the bound of its error, the bar and the aim against ``rival`` (a name of a peer).
+
+    A rival that does other work (``rival_flops`` of it) is compared by operations a second.
+    """
 
     family: str
     name: str
@@ -72,6 +80,7 @@ class Case:
     bar: float
     aim: float
     make: Callable[[], Work] = field(repr=False)
+    rival_flops: float = 0.0
 
 
 def pick_repeats(launches: Sequence[Launch], at_least_ms: float) -> int:
@@ -141,6 +150,33 @@ def relative_error(out: Any, reference: Any) -> float:
     if not bool(torch.isfinite(out).all()):
         return float("inf")
     return float((out - reference).norm() / reference.norm().clamp_min(1e-300))
+
+
+#: inputs that accuracy is checked on: the last one is what is timed
+DRAWS = ("large", "one sign", "heavy tail", "random")
+
+
+def draw(kind: str, *shape: int, dtype: Any = None) -> Any:
+    """A tensor on the GPU: normal; of large magnitude; of one sign, where sums grow; or with a few giants among small ones."""
+    import torch
+
+    dtype = dtype or torch.float32
+    if kind == "one sign":
+        return torch.rand(*shape, dtype=dtype, device="cuda")
+    x = torch.randn(*shape, dtype=dtype, device="cuda")
+    if kind == "large":
+        return x.mul_(4 if dtype == torch.float16 else 2.0**40)  # products must stay within float16 there
+    return x.mul_(torch.randn(*shape, dtype=dtype, device="cuda").exp_() / 16) if kind == "heavy tail" else x
+
+
+def worst_error(tensors: Sequence[Any], error: Callable[[], float]) -> float:
+    """The largest of ``error()`` while ``tensors`` hold each kind of draw in turn; they end random."""
+    errors = []
+    for kind in DRAWS:
+        for tensor in tensors:
+            tensor.copy_(draw(kind, *tensor.shape, dtype=tensor.dtype))
+        errors.append(error())
+    return max(errors)
 
 
 def sets_for(bytes_a_set: float, factor: float = 4.0, most: int = 16) -> int:
@@ -218,8 +254,9 @@ def run_case(case: Case) -> dict[str, Any]:
     row["tflop_s"] = case.flops / ours.burst_us / 1e6
     row["tb_s"] = case.bytes / ours.burst_us / 1e6
     if case.rival in peers:
-        row["ratio"] = peers[case.rival].burst_us / ours.burst_us
-        row["ratio_sustained"] = peers[case.rival].sustained_us / ours.sustained_us
+        share = case.flops / case.rival_flops if case.rival_flops else 1.0
+        row["ratio"] = share * peers[case.rival].burst_us / ours.burst_us
+        row["ratio_sustained"] = share * peers[case.rival].sustained_us / ours.sustained_us
     return row
 
 

@@ -8,8 +8,8 @@ here), starts and ends [Q] int32 (query i sees the keys starts[i] … ends[i] �
 (DeepSeek-V3.2-Exp report, section 2.1, https://github.com/deepseek-ai/DeepSeek-V3.2-Exp; the operator that ``topk`` reads.)
 
 - ``hopper``: a block owns ``bq`` queries with all their heads, 256 columns of one product; a producer warp streams keys through a ring with
-  TMA, and two warpgroups take 64 keys of each tile: keys are the rows, so that the sum over heads stays in a thread and its three neighbours.
-  While one warpgroup sums, the other multiplies. Tiles that no query of the block sees are not visited.
+  TMA, and two warpgroups take 64 keys of each tile: keys are the rows, so that the sum over heads stays in a thread and its three
+  neighbours. While one warpgroup sums, the other multiplies. Tiles that no query of the block sees are not visited.
 - ``portable``: the same with ``T.gemm``, for every target with FP8 matrix cores.
 
 Two numbers (4096 queries, 8192 keys, 64 heads): 0.55 PFLOP → 0.26 ms at 2140 TFLOP/s; 2.1 G maxima and as many multiply-adds, 0.13 ms on
@@ -69,9 +69,8 @@ def hopper(Q: int, S: int, H: int = 64, bq: int = 4, stages: int = 4) -> Any:
             T.reduce_sum(T.reshape(s, (rows, bq, H)), total, dim=2)
             for r, i in T.Parallel(rows, bq):
                 key = (first[0] + t) * bs + wg * rows + r
-                if block * bq + i < Q:
-                    if key >= starts[block * bq + i] and key < T.min(ends[block * bq + i], S):
-                        logits[block * bq + i, key] = total[r, i] * scale[r]
+                if block * bq + i < Q and key >= starts[block * bq + i] and key < T.min(ends[block * bq + i], S):
+                    logits[block * bq + i, key] = total[r, i] * scale[r]
 
     @T.prim_func
     def main(
@@ -129,9 +128,9 @@ def portable(Q: int, S: int, H: int = 64, bq: int = 1, bs: int = 64, stages: int
                 s[r, c] = T.max(s[r, c], 0.0) * weights[T.min(by * bq + c // H, Q - 1), c % H]
             T.reduce_sum(T.reshape(s, (bs, bq, H)), total, dim=2)
             for r, i in T.Parallel(bs, bq):
-                if by * bq + i < Q and bx * bs + r < S:
-                    if bx * bs + r >= starts[by * bq + i] and bx * bs + r < ends[by * bq + i]:
-                        logits[by * bq + i, bx * bs + r] = total[r, i] * k_scale[bx * bs + r]
+                key = bx * bs + r
+                if by * bq + i < Q and key >= starts[by * bq + i] and key < T.min(ends[by * bq + i], S):
+                    logits[by * bq + i, key] = total[r, i] * k_scale[key]
 
     return main
 
