@@ -142,32 +142,40 @@ def _report(spec: Spec, name: str, cases: Sequence[Case], captured: Captured, ru
 
 def _broken(spec: Spec) -> ir.Program | None:
     """Return the Program of a debug puzzle's starter, at the counted sizes."""
-    if spec.kind != "debug":
-        return None
-    path = spec.folder / "stub.py"
+    return own_program(spec, "stub.py") if spec.kind == "debug" else None
+
+
+def own_program(spec: Spec, file: str) -> ir.Program:
+    """Return the Program of a file of the puzzle's own (its starter, its solution), at the counted sizes.
+
+    Raises:
+        InputError: There is no such file, or it cannot be captured.
+    """
+    path = spec.folder / file
     try:
-        return _starter(spec.id, path, path.stat().st_mtime_ns, spec.entry, tuple(sorted(spec.count_sizes.items())))
+        stamp = path.stat().st_mtime_ns
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file", fix="a debug puzzle's starter is its broken kernel") from None
+        raise InputError(f"{path}: no such file", fix="a puzzle has a stub.py, and in the repository a solution.py") from None
+    return _own_program(spec.id, path, stamp, spec.entry, tuple(sorted(spec.count_sizes.items())), spec.layout is not None)
 
 
 @lru_cache(maxsize=64)
-def _starter(puzzle: str, path: Path, stamp: int, entry: str, sizes: tuple[tuple[str, int], ...]) -> ir.Program:
+def _own_program(puzzle: str, path: Path, stamp: int, entry: str, sizes: tuple[tuple[str, int], ...], layout: bool) -> ir.Program:
     submission = read_submission(path, entry)
     if "tilelang" in sys.modules:  # our own file: it needs no isolation, and where TileLang is here already this is quicker
         from tilelab.grader.worker import capture_one, run_units
 
         namespace = run_units([dataclasses.asdict(u) for u in submission.units])
-        item = read_frame(*wire.parse(capture_one(namespace[entry], dict(sizes)))[0])
+        item = read_frame(*wire.parse(capture_one(namespace[entry], dict(sizes), layout=layout))[0])
     else:
-        captured = capture_isolated(submission, entry, [dict(sizes)])
+        captured = capture_isolated(submission, entry, [dict(sizes)], layout=layout)
         if captured.failure is not None:
-            raise InputError(f"{puzzle}: its starter cannot be captured: {captured.failure.message}", fix="tell the author")
+            raise InputError(f"{puzzle}: its {path.name} cannot be captured: {captured.failure.message}", fix="tell the author")
         item = captured.programs[0]
     program = receive(item)
     if isinstance(program, Finding):
-        raise InputError(f"{puzzle}: its starter cannot be captured: {program.message}", fix="tell the author")
+        raise InputError(f"{puzzle}: its {path.name} cannot be captured: {program.message}", fix="tell the author")
     return program
 
 
-__all__ = ["DEVICES", "EnvironmentLacks", "failed", "grade", "grade_kernel", "receive", "runner", "spec_of"]
+__all__ = ["DEVICES", "EnvironmentLacks", "failed", "grade", "grade_kernel", "own_program", "receive", "runner", "spec_of"]
