@@ -88,7 +88,8 @@ class Schedule:
         loop: The loop's variable.
         loc: Its line.
         basis: ``"planned"`` (by TileLang), ``"hand"`` (order and stage were given), ``"roles"`` (a producer and a consumer role),
-            ``"sequential"`` (nothing overlaps) or ``"what-if"``.
+            ``"hand-roles"`` (roles divided by hand, run by their mbarriers; a lane is a word and its threads), ``"sequential"`` (nothing
+            overlaps) or ``"what-if"``.
         num_stages: Depth of the pipeline.
         iterations: Iterations of the loop; 0 where only the launch knows.
         shown: Iterations that are in ``slots``: the first ones, enough for the whole steady state to be seen.
@@ -126,11 +127,17 @@ class Schedule:
     @property
     def steps(self) -> int:
         """How many steps there are for the iterations shown."""
-        return self.shown + self.depth if self.shown else 0
+        return max((s.step for s in self.slots), default=-1) + 1
 
     @property
     def phases(self) -> Mapping[str, tuple[int, int]]:
         """Phase → its first step and the one behind its last: prologue, steady state (all stages run), epilogue."""
+        if self.basis == "hand-roles":
+            lane = [s.lane for s in self.statements]
+            runs = {name: [s.step for s in self.slots if lane[s.statement] == name] for name in self.lanes}
+            begun = max((min(steps) for steps in runs.values() if steps), default=0)
+            ended = max(begun, min((max(steps) + 1 for steps in runs.values() if steps), default=0))
+            return {"prologue": (0, begun), "steady": (begun, ended), "epilogue": (ended, self.steps)}
         fill = min(self.depth, self.steps)
         drain = max(fill, self.shown)
         return {"prologue": (0, fill), "steady": (fill, drain), "epilogue": (drain, self.steps)}

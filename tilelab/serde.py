@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tilelab import artifact, finding, ir, layout, trace
+from tilelab import artifact, finding, ir, layout, schedule, trace
 from tilelab.errors import InputError, TileLabError
 from tilelab.files import write_bytes
 from tilelab.verify import verify
@@ -57,6 +57,7 @@ register(
     *(c for c in vars(ir).values() if isinstance(c, type) and dataclasses.is_dataclass(c)),
     finding.Finding,
     *(c for c in vars(trace).values() if isinstance(c, type) and dataclasses.is_dataclass(c)),
+    *(c for c in vars(schedule).values() if isinstance(c, type) and dataclasses.is_dataclass(c)),
     *(c for c in vars(artifact).values() if isinstance(c, type) and dataclasses.is_dataclass(c)),
     layout.Layout,
 )

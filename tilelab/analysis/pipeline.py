@@ -84,7 +84,7 @@ def pipelined_loops(program: ir.Program) -> tuple[ir.For, ...]:
 # ------------------------------------------------------------------------------------------------ statements
 def work_of(loop: ir.For) -> tuple[Work, ...]:
     """Return the statements of ``loop``'s body, scalar bindings left out."""
-    return tuple(_work(s) for s in _flat(loop.body) if not isinstance(s, ir.Bind | ir.Declare))
+    return tuple(work_of_statement(s) for s in _flat(loop.body) if not isinstance(s, ir.Bind | ir.Declare))
 
 
 def _flat(body: ir.Body) -> Iterator[ir.Stmt]:
@@ -95,7 +95,8 @@ def _flat(body: ir.Body) -> Iterator[ir.Stmt]:
             yield s
 
 
-def _work(s: ir.Stmt) -> Work:
+def work_of_statement(s: ir.Stmt) -> Work:
+    """Return what ``s`` touches, and what kind of work it is."""
     reads: list[ir.Buffer] = []
     writes: list[ir.Buffer] = []
     for n in ir.walk(s):

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tilelab.views import palette, pipeline_svg
-from tilelab.views.pipeline_svg import headline, memory_line, rows, size, version_rows
+from tilelab.views.pipeline_svg import headline, lane_text, loop_text, memory_line, rows, size, version_rows
 from tilelab.views.view import View
 from tilelab.views.words import word
 
@@ -31,7 +31,7 @@ def text(view: View) -> str:
     """Return the schedule as a grid of iterations, the versions below it, and a line for each other depth."""
     loop, lang = selected(view), view.lang
     plan = loop["plans"][0]
-    lines = [f"{view.data['kernel']}: for {loop['name']} in T.Pipelined  {headline(loop, plan, lang)}", memory_line(view.data, plan, lang)]
+    lines = [f"{view.data['kernel']}: {loop_text(loop, plan)}  {headline(loop, plan, lang)}", memory_line(view.data, plan, lang)]
     lines += [f"{f['code']}: {f['message']} {f['fix']}" for f in plan["findings"]]
     lines += ["", *_grid(plan, lang)]
     if plan["buffers"]:
@@ -49,7 +49,7 @@ def text(view: View) -> str:
 
 def _grid(plan: Record, lang: str) -> list[str]:
     order = rows(plan)
-    names = [f"{word('lane_' + plan['lanes'][plan['statements'][k]['lane']], lang)}  {plan['statements'][k]['text']}" for k in order]
+    names = [f"{lane_text(plan['lanes'][plan['statements'][k]['lane']], lang)}  {plan['statements'][k]['text']}" for k in order]
     wide = max([len(n) for n in names], default=0)
     cell = max(2, len(str(plan["steps"])))
     at = {(c["statement"], c["step"]): str(c["iteration"]) for c in plan["cells"]}
@@ -89,7 +89,7 @@ def _rows(plan: Record, lang: str) -> Any:
     for c in plan["cells"]:
         s = plan["statements"][c["statement"]]
         phase = next((word(p["key"], lang) for p in plan["phases"] if p["first"] <= c["step"] < p["end"]), "")
-        yield [str(c["step"]), phase, word(f"lane_{plan['lanes'][s['lane']]}", lang), s["text"], str(c["iteration"]), str(s["line"] or "")]
+        yield [str(c["step"]), phase, lane_text(plan["lanes"][s["lane"]], lang), s["text"], str(c["iteration"]), str(s["line"] or "")]
 
 
 # ----------------------------------------------------------------------------------------------- matplotlib

@@ -10,7 +10,7 @@ from tilelab.views.svg import Svg
 from tilelab.views.words import word
 
 Record = Mapping[str, Any]
-_LEFT, _TOP, _NAMES = 24.0, 34.0, 196.0
+_LEFT, _TOP = 24.0, 34.0
 _ROW, _WIDEST = 24.0, 38.0
 
 
@@ -22,6 +22,17 @@ def colour(iteration: int, deep: bool = True) -> str:
 def size(n: int) -> str:
     """Return bytes as people write them."""
     return f"{n} B" if n < 1024 else f"{n / 1024:.4g} KiB"
+
+
+def lane_text(lane: str, lang: str) -> str:
+    """Return a lane in words: what it does, and its threads where it is a role."""
+    key, _, threads = lane.partition(" ")
+    return f"{word(f'lane_{key}', lang)} {threads}".rstrip()
+
+
+def loop_text(loop: Record, plan: Record) -> str:
+    """Return the loop as it is written."""
+    return f"for {loop['name']} in {'T.serial' if plan['basis'] == 'hand-roles' else 'T.Pipelined'}"
 
 
 def rows(plan: Record) -> list[int]:
@@ -38,7 +49,7 @@ def headline(loop: Record, plan: Record, lang: str) -> str:
     """Return what this loop does, in one line."""
     count, ahead = loop["iterations"], plan["overlap"]
     parts = [word("iterations_of", lang, count=count) if count else word("iterations_unknown", lang)]
-    if plan["num_stages"]:
+    if plan["num_stages"] and plan["basis"] != "hand-roles":
         parts.append(word("stages_of", lang, count=plan["num_stages"]))
     parts.append(word(f"basis_{plan['basis']}", lang))
     parts.append(word("ahead", lang, count=ahead) if ahead > 1 else word("ahead_one" if ahead else "ahead_none", lang))
@@ -63,8 +74,7 @@ def draw(data: Record, lang: str) -> str:
     loop = data["loops"][data["selected"]]
     plan = loop["plans"][0]
     out = Svg(f"{data['kernel']}, {loop['name']}: {headline(loop, plan, lang)}", "; ".join(_description(plan, lang)))
-    out.heading(_LEFT, _TOP, f"for {loop['name']} in T.Pipelined", headline(loop, plan, lang), "head mono", "soft")
-    out.reach(_LEFT + 150 + 11.5 * len(loop["name"]) + 6.4 * len(headline(loop, plan, lang)), _TOP)
+    out.heading(_LEFT, _TOP, loop_text(loop, plan), headline(loop, plan, lang), "head mono", "soft")
     y = _TOP + 20
     line = memory_line(data, plan, lang)
     if line:
@@ -87,9 +97,14 @@ def _description(plan: Record, lang: str) -> Iterator[str]:
         yield f"{plan['statements'][k]['text']} ({word('step', lang)}: {word('iteration', lang)}) {runs}"
 
 
+def _names(plan: Record) -> float:
+    """Pixels for the names of lanes and statements."""
+    return 270 if plan["basis"] == "hand-roles" else 196
+
+
 def _steps(out: Svg, plan: Record, y: float, w: float, lang: str) -> float:
     out.heading(_LEFT, y, word("steps_title", lang), word("steps_hint", lang))
-    x, top = _LEFT + _NAMES, y + 38
+    x, top = _LEFT + _names(plan), y + 38
     order = rows(plan)
     _phases(out, plan, x, top, w, len(order) * _ROW, lang)
     lane = -1
@@ -97,7 +112,7 @@ def _steps(out: Svg, plan: Record, y: float, w: float, lang: str) -> float:
         s, row = plan["statements"][k], top + at * _ROW
         if s["lane"] != lane:
             lane = s["lane"]
-            out.text(_LEFT, row + 15, word(f"lane_{plan['lanes'][lane]}", lang), "soft tiny")
+            out.text(_LEFT, row + 15, lane_text(plan["lanes"][lane], lang), "soft tiny")
             if at:
                 out.line(_LEFT, row - 1, x + plan["steps"] * w, row - 1)
         out.text(x - 10, row + 15, _short(s["text"], 22), "mono tiny end")
@@ -128,7 +143,7 @@ def _cell(out: Svg, x: float, y: float, w: float, iteration: int, deep: bool) ->
 
 def _versions(out: Svg, plan: Record, y: float, w: float, lang: str) -> float:
     out.heading(_LEFT, y, word("versions_title", lang), word("versions_hint", lang))
-    x, top = _LEFT + _NAMES, y + 14
+    x, top = _LEFT + _names(plan), y + 14
     at = {pair: k for k, pair in enumerate(version_rows(plan))}
     for (b, v), k in at.items():
         buffer, row = plan["buffers"][b], top + k * _ROW

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from tilelab import ir
 from tilelab.analysis import pipeline as analysis
+from tilelab.analysis.roles import role_schedules
 from tilelab.analysis.shared import shared_use
 from tilelab.artifact import Artifact
 from tilelab.errors import InputError
@@ -29,7 +30,7 @@ def pipeline(
     shown: int = 0,
     lang: str = "en",
 ) -> View:
-    """Show the schedule of a kernel's pipelined loops.
+    """Show the schedule of a kernel's pipelined loops, and of roles that wait for each other by hand.
 
     Args:
         source: A kernel (it is lowered, so that the plan is TileLang's own), an Artifact, a captured Program (TileLang's rule is applied,
@@ -54,15 +55,20 @@ def pipeline(
         raise InputError("order and stage go together", fix="give one number for each statement of the loop in both")
     origin, program = _source(source, target, consts)
     name, limit, canonical = _limit(origin.target if isinstance(origin, Artifact) else target)
-    own = analysis.schedules(origin, shown=shown)
-    if not own:
-        raise InputError(f"{program.name} has no pipelined loop", fix="look at a kernel with `for k in T.Pipelined(n, num_stages=…)`")
+    own, by_roles = analysis.schedules(origin, shown=shown), role_schedules(program, shown=shown)
+    if not own and not by_roles:
+        raise InputError(
+            f"{program.name} has no pipelined loop and no roles that wait for each other",
+            fix="look at a kernel with `for k in T.Pipelined(n, num_stages=…)`",
+        )
     records = []
     for one, at in zip(own, analysis.pipelined_loops(program), strict=True):
         roles = one.basis == "roles"
         first = analysis.by_hand(at, order, stage, shown=shown) if order is not None and stage is not None else one
         plans = [first, *analysis.what_if(at, stages, roles=roles, shown=shown)]
         records.append(_loop_record(plans, _other_bytes(program, at, plans), limit))
+    kernel_bytes = max((u.bytes for u in shared_use(program)), default=0)
+    records += [_loop_record([s], max(0, kernel_bytes - s.smem_bytes), limit) for s in by_roles]
     data = {
         "kernel": program.name, "target": canonical, "gpu": name, "limit_bytes": limit, "axis": "steps", "loops": records,
         "selected": _select(records, loop),

@@ -8,7 +8,7 @@ from tilelab.views.schema import Array
 
 
 class WhatIfVariant(TypedDict):
-    """One edited kernel: ``edits`` by axis (empty: as written), what it takes, and what stands against it. As ``WhatIf.to_json`` writes it."""
+    """One edited kernel, as ``WhatIf.to_json`` writes it: ``edits`` by axis (empty: as written), what it takes, what is against it."""
 
     edits: dict[str, Any]
     target: str

@@ -20,6 +20,7 @@ PIPELINE_WORDS: Mapping[str, tuple[str, str]] = {
     "basis_planned": ("planned by TileLang", "由 TileLang 规划"),
     "basis_hand": ("order and stage by hand", "手写的 order 与 stage"),
     "basis_roles": ("producer and consumer roles", "生产者与消费者分工"),
+    "basis_hand-roles": ("roles by hand, run by their mbarriers", "手写的角色，由 mbarrier 推动"),
     "basis_sequential": ("not pipelined", "未流水"),
     "basis_what-if": ("what if", "假设"),
     "iterations_of": ("{count} iterations", "{count} 次迭代"),

@@ -6,7 +6,7 @@ import { Grid, type GridSource } from "@tilelab/shared/grid";
 import { oncePerFrame, viewOf, type Model, type RenderProps } from "@tilelab/shared/view";
 import { langOf, word, type Lang } from "@tilelab/shared/words";
 import base from "../layout/style.css";
-import { phaseOf, rows, size, stepCells, versionCells, versionRows, type Cell } from "./model.ts";
+import { laneText, loopText, phaseOf, rows, size, stepCells, versionCells, versionRows, type Cell } from "./model.ts";
 import style from "./style.css";
 
 interface Panel {
@@ -24,6 +24,7 @@ class PipelineView {
   private now: { iteration: number; step: number; statement: number } | null = null;
   private pinned = false;
   private built = 0;
+  private left = 120; // pixels for the names of rows, the same in both grids
   private readonly status = h("div", { role: "status", "aria-live": "polite" });
   private readonly root = h("section", { class: "tl-view tl-pipeline" });
   private readonly tell = oncePerFrame(() => this.share());
@@ -54,7 +55,7 @@ class PipelineView {
   private headline(): string {
     const { loop, plan } = this, n = loop.iterations, ahead = plan.overlap;
     return [
-      n ? this.t("iterations_of", { count: n }) : this.t("iterations_unknown"), plan.num_stages ? this.t("stages_of", { count: plan.num_stages }) : "",
+      n ? this.t("iterations_of", { count: n }) : this.t("iterations_unknown"), plan.num_stages && plan.basis !== "hand-roles" ? this.t("stages_of", { count: plan.num_stages }) : "",
       this.t(`basis_${plan.basis}`), ahead > 1 ? this.t("ahead", { count: ahead }) : this.t(ahead ? "ahead_one" : "ahead_none"),
       n > plan.shown || !n ? this.t("iterations_shown", { count: plan.shown }) : ""
     ].filter(Boolean).join(" · ");
@@ -70,16 +71,18 @@ class PipelineView {
     const limit = data.limit_bytes ? ` · ${this.t("limit_of", { gpu: data.gpu })}: ${size(data.limit_bytes)} · ${this.t(plan.fits ? "it_fits" : "too_big")}` : "";
     const memory = plan.kernel_bytes ? h("p", { class: plan.fits ? "tl-soft" : "tl-bad" }, `${this.t("smem_kernel")}: ${size(plan.kernel_bytes)}${limit}`) : null;
     const order = rows(plan), pairs = versionRows(plan);
+    this.left = 14 + 6.4 * Math.max(14, ...plan.statements.map(s => `${laneText(plan.lanes[s.lane]!, this.lang)} · ${s.text}`.length));
     const steps = this.panel("steps", this.t("steps_title"), this.t("steps_hint"), stepCells(plan), order.length, inner, i => {
       const s = plan.statements[order[i]!]!;
-      return `${this.t(`lane_${plan.lanes[s.lane]}`)} · ${s.text}`;
-    });
+      return `${laneText(plan.lanes[s.lane]!, this.lang)} · ${s.text}`;
+    }, { bands: plan.phases.filter(p => p.end > p.first).map(p => ({ first: p.first, end: p.end, name: this.t(p.key), shaded: p.key === "steady" })) });
     const versions = pairs.length ? this.panel("versions", this.t("versions_title"), this.t("versions_hint"), versionCells(plan), pairs.length, inner,
-      i => `${plan.buffers[pairs[i]![0]]!.name}[${pairs[i]![1]}] ${size(plan.buffers[pairs[i]![0]]!.bytes)}`) : null;
+      i => `${plan.buffers[pairs[i]![0]]!.name}[${pairs[i]![1]}] ${size(plan.buffers[pairs[i]![0]]!.bytes)}`,
+      { bars: { name: `${this.t("alive")} ≤ ${size(Math.max(...plan.alive, 0))}`, values: plan.alive } }) : null;
     this.root.replaceChildren(
-      h("header", {}, h("h3", {}, `for ${loop.name} in T.Pipelined`), h("span", { class: "tl-soft" }, this.headline())),
+      h("header", {}, h("h3", {}, loopText(loop, plan)), h("span", { class: "tl-soft" }, this.headline())),
       ...[memory].filter(m => m !== null), ...plan.findings.map(f => h("p", { class: "tl-bad" }, `${String(f.code)}  ${String(f.message)}`)),
-      this.bar(), this.status, this.phases(), h("div", { class: "tl-side" }, steps, versions), this.compare() ?? "", this.table(), h("div", { class: "tl-hint" }, this.t("pipeline_hint"))
+      this.bar(), this.status, h("div", { class: "tl-side" }, steps, versions), this.compare() ?? "", this.table(), h("div", { class: "tl-hint" }, this.t("pipeline_hint"))
     );
     this.update();
   }
@@ -109,16 +112,13 @@ class PipelineView {
     this.build();
   }
 
-  private phases(): HTMLElement {
-    const shown = this.plan.phases.filter(p => p.end > p.first);
-    return h("p", { class: "tl-soft tl-phases" }, shown.map(p => `${this.t(p.key)}: ${p.first}–${p.end - 1}`).join(" · "));
-  }
-
-  private panel(name: string, title: string, hint: string, cells: Cell[], count: number, inner: number, rowName: (i: number) => string): HTMLElement {
+  private panel(name: string, title: string, hint: string, cells: Cell[], count: number, inner: number, rowName: (i: number) => string,
+    more: Pick<GridSource, "bands" | "bars">): HTMLElement {
+    const left = Math.min(this.left, inner * 0.45);
     const at = new Map(cells.map((c, k) => [c.row * this.plan.steps + c.step, k]));
     const source: GridSource = {
       rows: count, columns: Math.max(1, this.plan.steps), item: (i, j) => at.get(i * this.plan.steps + j) ?? -1, cell: k => [cells[k]!.row, cells[k]!.step],
-      colour: k => colour(cells[k]!), labels: k => [String(cells[k]!.iteration)], rowName, left: Math.min(210, inner * 0.4), size: [38, 24]
+      colour: k => colour(cells[k]!), labels: k => [String(cells[k]!.iteration)], rowName, left, size: [38, 24], ...more
     };
     const hover = (k: number): void => {
       if (this.pinned) return;
@@ -136,7 +136,7 @@ class PipelineView {
       this.now = null;
       this.update();
     };
-    const grid = new Grid(source, { hover, pin, unpin }, `${title}. ${this.t("pipeline_hint")}`, [inner, 24 * count + 30]);
+    const grid = new Grid(source, { hover, pin, unpin }, `${title}. ${this.t("pipeline_hint")}`, [inner, 24 * count + 30 + (more.bands ? 18 : 0) + (more.bars ? 34 : 0)]);
     this.panels.set(name, { grid, cells });
     requestAnimationFrame(() => grid.repaint());
     return h("div", { class: "tl-panel", "data-panel": name }, h("h4", {}, title, h("span", {}, hint)), grid.element);
@@ -208,7 +208,7 @@ class PipelineView {
     const head = ["step", "phase", "lane", "statement", "iteration", "line"].map(k => h("th", { scope: "col" }, this.t(k)));
     const body = plan.cells.map(c => {
       const s = plan.statements[c.statement]!;
-      const row = [c.step, this.t(phaseOf(plan, c.step)), this.t(`lane_${plan.lanes[s.lane]}`), s.text, c.iteration, s.line || ""];
+      const row = [c.step, this.t(phaseOf(plan, c.step)), laneText(plan.lanes[s.lane]!, this.lang), s.text, c.iteration, s.line || ""];
       return h("tr", {}, ...row.map(v => h("td", {}, String(v))));
     });
     return h("details", { class: "tl-table" }, h("summary", {}, this.t("show_table")),

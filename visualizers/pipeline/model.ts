@@ -1,5 +1,6 @@
 /** A plan of the pipeline as rows of cells: what runs in each step, and what each version of a buffer holds then. */
-import type { PipelinePlanRecord } from "@tilelab/shared/generated";
+import type { PipelineLoop, PipelinePlanRecord } from "@tilelab/shared/generated";
+import { word, type Lang } from "@tilelab/shared/words";
 
 export interface Cell {
   row: number;
@@ -32,3 +33,13 @@ export const versionCells = (plan: PipelinePlanRecord): Cell[] => {
 export const phaseOf = (plan: PipelinePlanRecord, step: number): string => plan.phases.find(p => p.first <= step && step < p.end)?.key ?? "";
 
 export const size = (n: number): string => (n < 1024 ? `${n} B` : `${Number((n / 1024).toPrecision(4))} KiB`);
+
+/** A lane in words: what it does, and its threads where it is a role. */
+export const laneText = (lane: string, lang: Lang): string => {
+  const [key, threads] = lane.split(" ", 2);
+  return word(`lane_${key}`, lang) + (threads ? ` ${threads}` : "");
+};
+
+/** The loop as it is written. */
+export const loopText = (loop: PipelineLoop, plan: PipelinePlanRecord): string =>
+  `for ${loop.name} in ${plan.basis === "hand-roles" ? "T.serial" : "T.Pipelined"}`;

@@ -1099,6 +1099,10 @@ export const WORDS = {
   "producer and consumer roles",
   "生产者与消费者分工"
  ],
+ "basis_hand-roles": [
+  "roles by hand, run by their mbarriers",
+  "手写的角色，由 mbarrier 推动"
+ ],
  "basis_sequential": [
   "not pipelined",
   "未流水"

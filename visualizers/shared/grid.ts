@@ -26,6 +26,10 @@ export interface GridSource {
   stretch?: number;
   /** Space kept on the left for the names of rows, in pixels. */
   left?: number;
+  /** Runs of columns with a name above them; the shaded one is set off. */
+  bands?: readonly { readonly first: number; readonly end: number; readonly name: string; readonly shaded: boolean }[];
+  /** A bar below each column, with a name at the left. */
+  bars?: { readonly name: string; readonly values: readonly number[] };
 }
 
 export interface Marks {
@@ -43,7 +47,7 @@ export interface GridEvents {
   unpin(): void;
 }
 
-const TOP = 20, LEFT = 32, ZOOMS = [1, 1.5, 2, 3, 4, 6, 8, 12, 16];
+const TOP = 20, BAND = 18, FOOT = 34, LEFT = 32, ZOOMS = [1, 1.5, 2, 3, 4, 6, 8, 12, 16];
 const OUTLINED = 2048; // more bright cells than this need no line around them
 const STEPS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
@@ -62,12 +66,16 @@ export class Grid {
   private height = 0;
   private unit: [number, number] = [1, 1];
   private readonly left: number;
+  private readonly top: number;
+  private readonly foot: number;
   private readonly paintSoon = oncePerFrame(() => this.paint());
   private readonly markSoon = oncePerFrame(() => this.paintMarks());
 
   constructor(source: GridSource, private readonly events: GridEvents, label: string, private readonly most: readonly [number, number]) {
     this.source = source;
     this.left = source.left ?? LEFT;
+    this.top = TOP + (source.bands ? BAND : 0);
+    this.foot = source.bars ? FOOT : 0;
     this.canvas = h("canvas", { "aria-hidden": "true" });
     this.over = h("canvas", {
       class: "tl-over", tabindex: 0, role: "application", "aria-label": label,
@@ -77,6 +85,11 @@ export class Grid {
     });
     this.element = h("div", { class: "tl-grid" }, this.canvas, this.over);
     this.resize();
+  }
+
+  /** Height of the cells, in pixels. */
+  private get high(): number {
+    return this.height - this.top - this.foot;
   }
 
   /** Width and height of the whole, in pixels. */
@@ -105,7 +118,7 @@ export class Grid {
   }
 
   zoomBy(steps: number, at?: readonly [number, number]): void {
-    const [cx, cy] = at ?? [(this.width - this.left) / 2, (this.height - TOP) / 2];
+    const [cx, cy] = at ?? [(this.width - this.left) / 2, (this.high) / 2];
     const before = ZOOMS[this.zoom]!;
     this.zoom = steps === 0 ? 0 : Math.min(ZOOMS.length - 1, Math.max(0, this.zoom + steps));
     const factor = ZOOMS[this.zoom]! / before;
@@ -118,14 +131,14 @@ export class Grid {
   cellAt(px: number, py: number): [number, number] | null {
     const [w, hgt] = this.size();
     const column = Math.floor((px - this.left + this.x) / w), row = Math.floor((py - TOP + this.y) / hgt);
-    const inside = px >= this.left && py >= TOP && row >= 0 && column >= 0 && row < this.source.rows && column < this.source.columns;
+    const inside = px >= this.left && py >= this.top && row >= 0 && column >= 0 && row < this.source.rows && column < this.source.columns;
     return inside ? [row, column] : null;
   }
 
   /** The middle of a cell, in pixels of the element. */
   centre(row: number, column: number): [number, number] {
     const [w, hgt] = this.size();
-    return [this.left - this.x + (column + 0.5) * w, TOP - this.y + (row + 0.5) * hgt];
+    return [this.left - this.x + (column + 0.5) * w, this.top - this.y + (row + 0.5) * hgt];
   }
 
   // ---------------------------------------------------------------------------------------------- geometry
@@ -141,7 +154,7 @@ export class Grid {
     const stretch = this.source.stretch ?? 2;
     this.unit = w < 20 || hgt < 14 ? [Math.min(w, hgt * stretch), Math.min(hgt, w * stretch)] : [w, hgt];
     this.width = Math.ceil(this.left + this.unit[0] * columns) + 1;
-    this.height = Math.ceil(TOP + this.unit[1] * rows) + 1;
+    this.height = Math.ceil(this.top + this.unit[1] * rows) + 1 + this.foot;
     this.zoom = this.x = this.y = 0;
     const ratio = globalThis.devicePixelRatio || 1;
     for (const c of [this.canvas, this.over]) {
@@ -157,14 +170,14 @@ export class Grid {
   private settle(): void {
     const [w, hgt] = this.size();
     this.x = Math.max(0, Math.min(this.x, w * this.source.columns - (this.width - this.left - 1)));
-    this.y = Math.max(0, Math.min(this.y, hgt * this.source.rows - (this.height - TOP - 1)));
+    this.y = Math.max(0, Math.min(this.y, hgt * this.source.rows - (this.high - 1)));
     this.repaint();
   }
 
   private window(): [number, number, number, number] {
     const [w, hgt] = this.size();
     return [
-      Math.max(0, Math.floor(this.y / hgt)), Math.min(this.source.rows, Math.ceil((this.y + this.height - TOP) / hgt)),
+      Math.max(0, Math.floor(this.y / hgt)), Math.min(this.source.rows, Math.ceil((this.y + this.high) / hgt)),
       Math.max(0, Math.floor(this.x / w)), Math.min(this.source.columns, Math.ceil((this.x + this.width - this.left) / w))
     ];
   }
@@ -188,12 +201,12 @@ export class Grid {
     const [r0, r1, c0, c1] = this.window();
     c.save();
     c.beginPath();
-    c.rect(this.left, TOP, this.width - this.left, this.height - TOP);
+    c.rect(this.left, this.top, this.width - this.left, this.high);
     c.clip();
     if (w >= 7 && hgt >= 7) this.paintCells(c, w, hgt, r0, r1, c0, c1);
     else {
       c.imageSmoothingEnabled = false;
-      c.drawImage(this.picture(), this.left - this.x, TOP - this.y, w * this.source.columns, hgt * this.source.rows);
+      c.drawImage(this.picture(), this.left - this.x, this.top - this.y, w * this.source.columns, hgt * this.source.rows);
     }
     c.restore();
     this.paintNames(c, w, hgt, r0, r1, c0, c1);
@@ -228,7 +241,7 @@ export class Grid {
       for (let j = c0; j < c1; j++) {
         const item = this.source.item(i, j);
         if (item < 0) continue;
-        const colour = this.source.colour(item), x = this.left - this.x + j * w, y = TOP - this.y + i * hgt;
+        const colour = this.source.colour(item), x = this.left - this.x + j * w, y = this.top - this.y + i * hgt;
         c.fillStyle = css(colour);
         c.beginPath();
         c.roundRect(x, y, w - gap, hgt - gap, radius);
@@ -250,13 +263,43 @@ export class Grid {
     c.textAlign = "center";
     for (let j = Math.ceil(c0 / across) * across; j < c1; j += across) {
       const x = this.left - this.x + (j + 0.5) * w;
-      if (x >= this.left) c.fillText(this.source.columnName?.(j) ?? String(j), x, TOP / 2);
+      if (x >= this.left) c.fillText(this.source.columnName?.(j) ?? String(j), x, this.top - TOP / 2);
     }
     c.textAlign = "right";
     for (let i = Math.ceil(r0 / down) * down; i < r1; i += down) {
-      const y = TOP - this.y + (i + 0.5) * hgt;
-      if (y >= TOP) c.fillText(this.source.rowName?.(i) ?? String(i), this.left - 6, y);
+      const y = this.top - this.y + (i + 0.5) * hgt;
+      if (y >= this.top && y < this.top + this.high) c.fillText(short(c, this.source.rowName?.(i) ?? String(i), this.left - 8), this.left - 6, y);
     }
+    this.paintBands(c, w);
+    this.paintBars(c, w);
+  }
+
+  private paintBands(c: CanvasRenderingContext2D, w: number): void {
+    c.textAlign = "center";
+    for (const { first, end, name, shaded } of this.source.bands ?? []) {
+      const x = Math.max(this.left, this.left - this.x + first * w), right = Math.min(this.width, this.left - this.x + end * w), wide = right - x;
+      if (wide < 4) continue;
+      c.fillStyle = this.token(shaded ? "here" : "panel");
+      c.beginPath();
+      c.roundRect(x, 1, wide - 2, BAND - 3, 4);
+      c.fill();
+      c.fillStyle = this.token("ink");
+      c.fillText(short(c, name, wide - 6), x + (wide - 2) / 2, BAND / 2);
+    }
+  }
+
+  private paintBars(c: CanvasRenderingContext2D, w: number): void {
+    const { bars } = this.source;
+    if (!bars) return;
+    const most = Math.max(1, ...bars.values), low = this.height - 2;
+    c.fillStyle = this.token("soft");
+    c.textAlign = "right";
+    c.fillText(short(c, bars.name, this.left - 8), this.left - 6, low - FOOT / 2 + 4);
+    c.fillStyle = this.token("accent");
+    bars.values.forEach((n, j) => {
+      const x = this.left - this.x + j * w, tall = ((FOOT - 8) * n) / most;
+      if (x >= this.left - 0.5 && tall > 0) c.fillRect(x, low - tall, w - 2, tall);
+    });
   }
 
   private paintMarks(): void {
@@ -265,18 +308,18 @@ export class Grid {
     const [w, hgt] = this.size();
     c.save();
     c.beginPath();
-    c.rect(this.left - 2, TOP - 2, this.width - this.left + 2, this.height - TOP + 2);
+    c.rect(this.left - 2, this.top - 2, this.width - this.left + 2, this.high + 2);
     c.clip();
     if (ring?.size) this.outline(c, ring, w, hgt);
     if (kin.size || focus.size) {
       const corner = (item: number): [number, number] | null => {
         const cell = this.source.cell(item);
-        return cell && [this.left - this.x + cell[1] * w, TOP - this.y + cell[0] * hgt];
+        return cell && [this.left - this.x + cell[1] * w, this.top - this.y + cell[0] * hgt];
       };
       if (kin.size) {
         c.fillStyle = this.token("paper");
         c.globalAlpha = 0.66;
-        c.fillRect(this.left, TOP, this.width - this.left, this.height - TOP);
+        c.fillRect(this.left, this.top, this.width - this.left, this.high);
         c.globalAlpha = 1;
         for (const items of [kin, focus]) {
           for (const item of items) {
@@ -317,7 +360,7 @@ export class Grid {
       const [i, j] = cell;
       const bright = (row: number, column: number): boolean =>
         row >= 0 && column >= 0 && row < this.source.rows && column < this.source.columns && kin.has(this.source.item(row, column));
-      const x0 = this.left - this.x + j * w - gap / 2, y0 = TOP - this.y + i * hgt - gap / 2, x1 = x0 + w, y1 = y0 + hgt;
+      const x0 = this.left - this.x + j * w - gap / 2, y0 = this.top - this.y + i * hgt - gap / 2, x1 = x0 + w, y1 = y0 + hgt;
       for (const [row, column, ax, ay, bx, by] of [[i - 1, j, x0, y0, x1, y0], [i + 1, j, x0, y1, x1, y1], [i, j - 1, x0, y0, x0, y1], [i, j + 1, x1, y0, x1, y1]] as const) {
         if (bright(row, column)) continue;
         c.moveTo(ax, ay);
@@ -412,10 +455,18 @@ export class Grid {
   private reveal(): void {
     const [w, hgt] = this.size();
     const [row, column] = this.cursor;
-    const wide = this.width - this.left, high = this.height - TOP;
+    const wide = this.width - this.left, high = this.high;
     const x = Math.min(column * w, Math.max(this.x, (column + 1) * w - wide)), y = Math.min(row * hgt, Math.max(this.y, (row + 1) * hgt - high));
     if (x === this.x && y === this.y) return;
     [this.x, this.y] = [x, y];
     this.settle();
   }
+}
+
+/** The text, cut at the end with an ellipsis where there is no room for it. */
+function short(c: CanvasRenderingContext2D, text: string, room: number): string {
+  if (c.measureText(text).width <= room) return text;
+  let n = text.length - 1;
+  while (n > 0 && c.measureText(`${text.slice(0, n)}…`).width > room) n--;
+  return n ? `${text.slice(0, n)}…` : "";
 }
