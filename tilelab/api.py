@@ -170,12 +170,48 @@ def program_of(kernel: Any, *tensors: Any, consts: Mapping[str, Any] | None = No
     if key is not None and key in _programs:
         _programs.move_to_end(key)
         return _programs[key][1]
-    program: ir.Program = capture(kernel, *tensors, consts=dict(consts or {}), files=files)
+    try:
+        program: ir.Program = capture(kernel, *tensors, consts=dict(consts or {}), files=files)
+    except KernelRefused as refused:
+        from tilelab.given import at_fault
+
+        told = at_fault(lambda c: capture(kernel, *tensors, consts=dict(c), files=files), consts or {}, refused, _called(kernel))
+        if told is None:
+            raise
+        raise told from None
     if key is not None:
         _programs[key] = (kernel, program)  # holding the kernel keeps its id, which is in the key, from being reused
         while len(_programs) > _KEPT:
             _programs.popitem(last=False)
     return program
+
+
+def _called(kernel: Any) -> str:
+    function = getattr(getattr(kernel, "func", kernel), "orig_func", kernel)
+    return str(getattr(function, "__name__", "") or "the kernel")
+
+
+def check_block(program: ir.Program, block: tuple[int, int, int], inputs: Mapping[str, Any]) -> None:
+    """Refuse a block that no launch of the program has.
+
+    Raises:
+        InputError: The grid, as far as ``inputs`` (arrays, numbers and sizes by name) tell it, is smaller.
+    """
+    from tilelab.tensors import evaluated, sizes_of
+
+    known = sizes_of(program, inputs)
+    grids = []
+    for launch in (s for s in ir.walk(program) if isinstance(s, ir.Launch)):
+        grid = tuple(evaluated(e, known) for e in launch.grid)
+        padded = (*grid, 1, 1, 1)[:3]
+        if all(isinstance(n, ir.Expr) or at < n for at, n in zip(block, padded, strict=True)):
+            return
+        grids.append("×".join(str(n) for n in padded))
+    if grids:
+        shown = ",".join(map(str, block))
+        raise InputError(
+            f"{program.name} has no block {shown}: its grid is {' and '.join(grids)}", fix="blocks are counted from 0, as x,y,z"
+        )
 
 
 def arguments(kernel: Any, program: ir.Program, tensors: tuple[Any, ...], consts: Mapping[str, Any], seed: int) -> dict[str, Any]:

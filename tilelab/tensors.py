@@ -200,6 +200,16 @@ def check(param: ir.Param, value: Any, sizes: dict[str, Any]) -> None:
             sizes[extent.name] = size
 
 
+def sizes_of(program: ir.Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sizes and scalars of the program that its inputs tell, by name."""
+    out = {name: value for name, value in inputs.items() if value is not None and not hasattr(value, "shape")}
+    for param in inputs_of(program):
+        value = inputs.get(param.name)
+        if param.buffer is not None and hasattr(value, "shape"):
+            out.update({e.name: int(n) for e, n in zip(param.buffer.shape, value.shape, strict=False) if isinstance(e, ir.Var)})
+    return out
+
+
 def describe(param: ir.Param) -> str:
     """Return e.g. ``A: (1024, 64) float16`` or ``n: int32``."""
     if param.buffer is None:

@@ -210,3 +210,76 @@ def test_run_needs_a_script(shell):
 def test_run_tells_a_syntax_error(shell, tmp_path):
     (tmp_path / "s.py").write_text("def f(:\n")
     one_line(shell("run", "s.py"), 2, "s.py:1", "Python cannot parse")
+
+
+MAKERS = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def lazy(N, block=64):
+    @T.prim_func
+    def k(A: T.Tensor((N,), "float32"), B: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, block), threads=64) as bx:
+            for i in T.Parallel(block):
+                B[bx * block + i] = A[bx * block + i]
+    return k
+
+def maker(N, dtype="float32"):
+    return lazy.get_tir(N=N) if dtype == "float32" else broken(dtype)
+
+def broken(dtype):
+    @T.prim_func
+    def k(A: T.Tensor((64,), dtype)):
+        with T.Kernel(1, threads=64) as bx:
+            T.copy(A, A[0])
+    return k
+
+n = T.dynamic("n")
+
+@T.prim_func
+def open_size(A: T.Tensor((n,), "float32")):
+    with T.Kernel(T.ceildiv(n, 64), 2, threads=64) as (bx, by):
+        if by == 0:
+            for i in T.Parallel(64):
+                A[bx * 64 + i] = 1.0
+"""
+
+
+@pytest.mark.parametrize("name", ["lazy", "maker"])
+@pytest.mark.parametrize("value", ["-1", "64.5", "None", "[64]", "True", "'a'"])
+def test_a_constant_that_does_not_do_is_the_users(cli, kernel, name, value):
+    (kernel / "m.py").write_text(MAKERS)
+    one_line(cli("check", f"m.py::{name}", "--const", f"N={value}"), 2, f"N = {value}", "give a whole number above 0")
+
+
+def test_dtypes_and_blocks_of_no_size(cli, kernel):
+    (kernel / "m.py").write_text(MAKERS)
+    one_line(cli("check", "m.py::maker", "--const", "N=64", "--const", "dtype='floof'"), 2, "dtype = 'floof'", "float32")
+    one_line(cli("check", "m.py::lazy", "--const", "N=64", "--const", "block=0"), 2, "block = 0")
+    no_blocks = cli("check", "m.py::lazy", "--const", "N=0")
+    assert no_blocks.code == 1, "a kernel that cannot take an ordinary size is wrong itself"
+    assert "TL505" in no_blocks.out
+
+
+@pytest.mark.parametrize("command", [("check",), ("debug", "--do", "q")])
+@pytest.mark.parametrize(
+    ("name", "options", "block", "grid"),
+    [
+        ("lazy", ("--const", "N=64"), "9", "1×1×1"),
+        ("lazy", ("--const", "N=256"), "3,1", "4×1×1"),
+        ("open_size", ("--const", "n=128"), "2,1", "2×2×1"),
+        ("open_size", ("--const", "n=128"), "1,1,1", "2×2×1"),
+    ],
+)
+def test_a_block_outside_the_grid(cli, kernel, command, name, options, block, grid):
+    (kernel / "m.py").write_text(MAKERS)
+    one_line(cli(*command[:1], f"m.py::{name}", *options, "--block", block, *command[1:]), 2, grid)
+    assert cli(*command[:1], f"m.py::{name}", *options, "--block", "0", *command[1:]).code == 0
+
+
+@pytest.mark.parametrize("options", [("nosuch",), ("--puzzle", "nosuch")])
+def test_lab_makes_nothing_for_a_puzzle_that_is_not_there(cli, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    one_line(cli("lab", "--no-browser", *options), 2, "nosuch")
+    assert list(tmp_path.iterdir()) == []

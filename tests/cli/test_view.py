@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.slow  # lowers with TileLang
 
-KERNEL = '''
+KERNEL = """
 import tilelang
 import tilelang.language as T
 
@@ -25,7 +25,7 @@ def scale(A, block: int = 64):
             own[i, j] = own[i, j] * 2
         T.copy(own, B[bx * block, 0])
     return B
-'''
+"""
 SIZES = ("--const", "M=128", "--const", "N=64")
 
 

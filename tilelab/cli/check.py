@@ -62,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
         loaded = load_kernel(args.kernel)
         files = shown_files(loaded)
         with prints_to_stderr():  # a function that makes the kernel may print
-            trace, findings, proof = examine(loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=seconds)
+            trace, findings, proof = examine(
+                loaded, consts=consts, how=how, level=args.level, params=params, prove_seconds=seconds, block=block
+            )
     except KernelRefused as refused:  # while the file was loaded
         findings = (refused.finding,)
     prints = [p for p in (trace.prints if trace else ()) if block is None or p.block == block]
@@ -90,11 +92,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine(
-    loaded: Loaded, *, consts: Mapping[str, Any], how: Mapping[str, str], level: str, params: Any, prove_seconds: float = 0
+    loaded: Loaded,
+    *,
+    consts: Mapping[str, Any],
+    how: Mapping[str, str],
+    level: str,
+    params: Any,
+    prove_seconds: float = 0,
+    block: tuple[int, int, int] | None = None,
 ) -> tuple[Trace | None, tuple[Finding, ...], Proof | None]:
     """Run a loaded kernel on default or named inputs and gather every finding, with files named as the user named them.
 
-    With ``prove_seconds``, Z3 looks for more over all sizes, for so long; the proof comes third.
+    ``block`` must be one of the grid. With ``prove_seconds``, Z3 looks for more over all sizes, for so long; the proof comes third.
     """
     from tilelab import api
     from tilelab.finding import KernelRefused
@@ -107,6 +116,8 @@ def examine(
     except KernelRefused as refused:
         return None, (as_typed(refused.finding, loaded),), None
     inputs = api.sizes(program, consts) | default_inputs(program, seed=params.seed, how=how, consts=consts)
+    if block is not None:
+        api.check_block(program, block, inputs)
     try:
         trace = api.run(program, inputs, level=level, params=params)
         ran = trace.findings

@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     with prints_to_stderr():
         program = api.program_of(loaded.kernel, consts=consts, files=shown_files(loaded))
     inputs = api.sizes(program, consts) | default_inputs(program, seed=args.seed, how=options.inputs(args), consts=consts)
+    api.check_block(program, block, inputs)
     trace = api.run(program, inputs, level=args.level, params=params)
     session = Session(trace, block=block)
     if args.outputs:

@@ -36,6 +36,11 @@ def run(args: argparse.Namespace) -> int:
         raise EnvironmentLacks("JupyterLab is not installed", fix="Get it with: pip install 'tilelab[lab]'")
     if args.port is not None and not 0 < args.port < 65536:
         raise InputError(f"--port {args.port} is no port", fix="Give a number from 1 to 65535")
+    if args.jupyter and not args.jupyter[0].startswith("-"):
+        raise InputError(f"{args.jupyter[0]!r} is no option of JupyterLab", fix=f"to open a puzzle: tilelab lab --puzzle {args.jupyter[0]}")
+    from tilelab.course.catalog import puzzle
+
+    puzzle(args.puzzle)  # before anything is made
     lang = args.lang or _locale_language()
     home = Path(args.folder or os.environ.get("TILELAB_HOME") or "tilelab-puzzles").expanduser().resolve()
     try:

@@ -28,9 +28,12 @@ def debug(
     """
     from dataclasses import replace
 
-    from tilelab.api import simulate
+    from tilelab import api
     from tilelab.trace import SimParams
 
     x, y, z = (*block, 0, 0)[:3]
     recording = replace(params or SimParams(), record_blocks=((x, y, z),))
-    return Session(simulate(kernel, *tensors, level=level, params=recording, consts=consts), block=(x, y, z))
+    program = api.program_of(kernel, *tensors, consts=consts)
+    inputs = api.arguments(kernel, program, tensors, consts or {}, recording.seed)
+    api.check_block(program, (x, y, z), inputs)
+    return Session(api.run(program, inputs, level=level, params=api.canonical(recording)), block=(x, y, z))
