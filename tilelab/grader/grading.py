@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import sys
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def grade(
         submission = read_submission(submission, spec.entry)
     seed = secrets.randbits(63) if seed is None else seed
     cases = draw_cases(spec, seed)
-    sizes = [*(c.sizes for c in cases), spec.count_sizes]
+    sizes = _sizes(spec, cases, device)
     captured = capture_isolated(submission, spec.entry, sizes, limits, layout=spec.layout is not None)
     basis = f"{where}; isolation: {', '.join(captured.guards) or 'a process of its own'}"
     return with_shown_files(_report(spec, submission.name, cases, captured, run, basis, seed), submission)
@@ -61,10 +61,16 @@ def grade_kernel(puzzle: Any, kernel: Any, *, name: str = "kernel", device: str 
     run, where = runner(spec, device)
     seed = secrets.randbits(63) if seed is None else seed
     cases = draw_cases(spec, seed)
-    sizes = [*(c.sizes for c in cases), spec.count_sizes]
+    sizes = _sizes(spec, cases, device)
     frames = [wire.parse(capture_one(kernel, dict(s), layout=spec.layout is not None))[0] for s in sizes]
     captured = Captured(programs=tuple(read_frame(tag, body) for tag, body in frames))
     return _report(spec, name, cases, captured, run, f"{where}; isolation: none, the kernel is this process's own", seed)
+
+
+def _sizes(spec: Spec, cases: Sequence[Case], device: str) -> list[Mapping[str, int]]:
+    """What is captured: each case's sizes, the counted ones, and on a GPU those that are timed."""
+    timed = spec.speed.sizes if spec.speed is not None and device == "cuda" else ()
+    return [*(c.sizes for c in cases), spec.count_sizes, *timed]
 
 
 def with_shown_files(report: Report, submission: Submission) -> Report:
@@ -137,7 +143,14 @@ def _report(spec: Spec, name: str, cases: Sequence[Case], captured: Captured, ru
     if captured.failure is not None:
         return failed(spec, name, captured.failure, basis=basis, seed=seed)
     programs = [receive(p) for p in captured.programs]
-    return judge(spec, name, cases, programs, run=run, basis=basis, seed=seed, broken=_broken(spec))
+    known, timed = programs[: len(cases) + 1], programs[len(cases) + 1 :]
+    timer = None
+    if timed:
+        from tilelab.grader.speed import measured_ratio
+
+        timer = partial(measured_ratio, spec, timed, seed)
+        basis = basis.replace(f"counts predicted for {spec.arch}", "speed measured against the baseline in the same run")
+    return judge(spec, name, cases, known, run=run, basis=basis, seed=seed, broken=_broken(spec), timer=timer)
 
 
 def _broken(spec: Spec) -> ir.Program | None:

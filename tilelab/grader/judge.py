@@ -89,7 +89,7 @@ def judge(
     if measured is not None and passed and isinstance(counted, ir.Program):
         score += clean(spec, tally)
         if timer is not None and spec.speed is not None:
-            counts = {"speed": speed(spec.speed, timer(counted), tally)}
+            counts = {"speed": speed(spec.speed, timer(), tally)}
         elif broken is not None:
             counts = {"diff": change(spec, broken, counted, tally)}
         else:
@@ -159,7 +159,7 @@ def judge_case(spec: Spec, case: Case, program: ir.Program | Finding, run: Runne
     except Exception as e:  # a Program comes from a stranger: whatever it does to the simulator is its own failure
         odd = finding("TL703", f"the simulator cannot run this Program ({type(e).__name__}: {e})", fix="write it with ordinary operations")
         return Outcome(case=case, message=odd.message, findings=(odd,))
-    wanted = _expected(spec, case, inputs)
+    wanted = expected(spec, case, inputs)
     mismatch = _first_mismatch(spec, trace, wiring, wanted, inputs)
     findings = tuple(_settled(f, spec, wanted, right=mismatch is None) for f in trace.findings)
     errors = [f for f in findings if f.severity == "error"]
@@ -181,12 +181,14 @@ def _layout_case(spec: Spec, case: Case, program: ir.Program) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Expected:
+class Expected:
+    """What the oracle says: outputs by name, and the scales of their tolerances where it has a ``magnitude``."""
+
     outputs: Mapping[str, Array]
     magnitudes: Mapping[str, Array]
 
 
-def _expected(spec: Spec, case: Case, inputs: Mapping[str, Array | None]) -> _Expected:
+def expected(spec: Spec, case: Case, inputs: Mapping[str, Array | None]) -> Expected:
     """Ask the oracle, in float64; integers stay what they are."""
     functions = oracle.load(spec.folder / "oracle.py")
     wide = {n: a if a is None or a.dtype.kind in "iub" else a.astype(np.float64) for n, a in inputs.items()}
@@ -196,10 +198,10 @@ def _expected(spec: Spec, case: Case, inputs: Mapping[str, Array | None]) -> _Ex
         values = oracle.by_name(oracle.call(functions["oracle"], kw, case.sizes), names)
         scale = functions.get("magnitude")
         scales = oracle.by_name(oracle.call(scale, kw, case.sizes), names) if scale else {}
-    return _Expected(outputs=values, magnitudes=scales)
+    return Expected(outputs=values, magnitudes=scales)
 
 
-def _settled(f: Finding, spec: Spec, wanted: _Expected, *, right: bool) -> Finding:
+def _settled(f: Finding, spec: Spec, wanted: Expected, *, right: bool) -> Finding:
     """Give a finding the severity that it has for this puzzle: a NaN is an error if the oracle lacks it and it reached the outputs."""
     if f.code in spec.refused:
         return dataclasses.replace(f, severity="error")
@@ -209,7 +211,7 @@ def _settled(f: Finding, spec: Spec, wanted: _Expected, *, right: bool) -> Findi
     return f
 
 
-def _first_mismatch(spec: Spec, trace: Trace, wiring: Wiring, wanted: _Expected, given: Mapping[str, Array | None]) -> Mismatch | None:
+def _first_mismatch(spec: Spec, trace: Trace, wiring: Wiring, wanted: Expected, given: Mapping[str, Array | None]) -> Mismatch | None:
     for name, key in wiring.outputs.items():
         got, want = trace.outputs.get(key, given.get(name)), wanted.outputs[name]
         if got is None:  # an argument that is only written, and was not

@@ -11,6 +11,7 @@ from tilelab import ir
 from tilelab.errors import EnvironmentLacks
 from tilelab.grader.judge import Runner, simulator
 from tilelab.grader.spec import Spec
+from tilelab.grader.speed import poison
 from tilelab.trace import Trace
 
 _KEPT = 32
@@ -37,7 +38,9 @@ def native_runner(spec: Spec) -> tuple[Runner, str]:
         trace = simulate(program, inputs)
         if any(f.severity == "error" for f in trace.findings):
             return trace
-        outputs = _build(program, built).run(inputs)
+        kernel = _build(program, built)
+        poison(program)
+        outputs = kernel.run(inputs)
         return dataclasses.replace(trace, outputs={**trace.outputs, **outputs})
 
     return run, f"run on {_device_name()} ({here}) and simulated at tile level, counts predicted for {spec.arch}"

@@ -26,6 +26,13 @@ def call(function: Any, arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> 
     return function(**arrays, **_named_sizes(function, sizes))
 
 
+def taken(function: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of ``values`` that a function names among its parameters."""
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return {k: v for k, v in values.items() if k in names}
+
+
 def by_name(value: Any, names: Sequence[str]) -> dict[str, Array]:
     """Return what an oracle returned (an array, or a tuple of them) by output name."""
     values = value if isinstance(value, tuple) else (value,)
@@ -51,6 +58,4 @@ def ruled_inputs(
 
 
 def _named_sizes(function: Any, sizes: Mapping[str, int]) -> dict[str, int]:
-    code = function.__code__
-    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return {k: v for k, v in sizes.items() if k in taken}
+    return taken(function, sizes)

@@ -18,8 +18,8 @@ from tilelab.grader.spec import FIGURES, Spec, Speed
 
 CORRECTNESS, CLEAN, COUNTED = 60.0, 15.0, 25.0
 _PER_WARNING = 5.0
-#: Ratio (baseline's time over the kernel's) of a Program, and the words for it; None where it could not be timed.
-Timer: TypeAlias = Callable[[ir.Program], "tuple[float | None, str]"]
+#: Measures the ratio (baseline's time over the kernel's), with a sentence; None where the kernel is wrong at a timed size.
+Timer: TypeAlias = Callable[[], "tuple[float | None, str]"]
 
 
 @dataclass(slots=True, kw_only=True)
