@@ -45,7 +45,10 @@ def run(submissions: int, workers: int, puzzle: str, place: Path) -> dict[str, o
 
     spec = find(puzzle).spec
     expected = make_class(spec, submissions, place / "class")
-    with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
         killed = threading.Event()
 
         def progress(done: int, total: int) -> None:

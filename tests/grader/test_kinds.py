@@ -100,7 +100,7 @@ def test_a_starter_that_cannot_be_captured_is_the_authors_fault(made, tmp_path):
     folder = tmp_path / p.id
     shutil.copytree(p.folder, folder)
     (folder / "stub.py").write_text("my_debug = 3\n")
-    with pytest.raises(InputError, match="its stub.py cannot be captured"):
+    with pytest.raises(InputError, match=r"its stub\.py cannot be captured"):
         grade(load_spec(folder), p.folder / "solution.py", seed=1)
 
 

@@ -1,4 +1,4 @@
-"""``tilelab puzzles list|new|stub|export``: the course as files."""
+"""``tilelab puzzles``: the course as files, a learner's progress, and what a class needs besides grading."""
 
 from __future__ import annotations
 
@@ -26,13 +26,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     export = actions.add_parser("export", help="write nbgrader sources and release archives")
     export.add_argument("puzzles", metavar="PUZZLE", nargs="*", help="which. Default: all")
     export.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write into")
+    progress = actions.add_parser("progress", help="your results: show, export or forget them")
+    progress.add_argument("--export", metavar="FILE", help="write them to FILE as JSON")
+    progress.add_argument("--reset", metavar="PUZZLE", help="forget those of one puzzle, or of all of them: `--reset all`")
+    commit = actions.add_parser("commit", help="make a key for a class and print the commitment to publish before the deadline")
+    commit.add_argument("key", metavar="FILE", help="where the key goes; if it is there already, only its commitment is printed")
+    verify = actions.add_parser("verify", help="grade a class again with the revealed key and compare")
+    verify.add_argument("puzzle", metavar="PUZZLE", help="its number, its name (01_copy), or its folder")
+    verify.add_argument("submissions", metavar="DIR", help="the folder of the submissions")
+    verify.add_argument("--results", metavar="FILE", required=True, help="the results.jsonl that was published")
+    verify.add_argument("--key", metavar="FILE", help="the key that was revealed")
+    verify.add_argument("--commitment", metavar="HEX", help="what was published before the deadline")
+    verify.add_argument("--only", metavar="STUDENT", help="the grade of one student alone")
+    board = actions.add_parser("leaderboard", help="merge records of `tilelab grade --record` into a page")
+    board.add_argument("records", metavar="RECORD", nargs="+", help="files that --record wrote")
+    board.add_argument("-o", "--output", metavar="FILE", required=True, help="the page, an .html file")
     for action in (listing, stub, export):
         action.add_argument("--lang", choices=("en", "zh"), default="en", help="the language of the texts. Default: en")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
-    return {"list": _list, "stub": _stub, "new": _new, "export": _export}[args.action](args)
+    return _ACTIONS[args.action](args)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -100,3 +115,75 @@ def _export(args: argparse.Namespace) -> int:
         for path in export(p, Path(args.output), args.lang):
             print(f"wrote {path}", file=sys.stderr)
     return 0
+
+
+def _progress(args: argparse.Namespace) -> int:
+    from tilelab.course import progress
+    from tilelab.course import puzzle as find
+    from tilelab.errors import InputError
+
+    if args.export:
+        count = progress.export(Path(args.export))
+        print(f"wrote {count} events to {args.export}", file=sys.stderr)
+    if args.reset:
+        name = None if args.reset == "all" else find(args.reset).id
+        if not progress.reset(name):
+            raise InputError(f"{progress.home() / progress.FILE} cannot be written", fix="set TILELAB_HOME to a folder of yours")
+        print(f"forgot the results of {name or 'all puzzles'}", file=sys.stderr)
+    if not args.export and not args.reset:
+        for name, e in progress.best().items():
+            print(f"{'✓' if e['passed'] else ' '} {name:<24} {e['score']:>5g} / {e['max']:g}  {e['checks']} checks, {e['hints']} hints")
+    return 0
+
+
+def _commit(args: argparse.Namespace) -> int:
+    from tilelab.grader.secret import load_key, new_key
+
+    path = Path(args.key)
+    key = load_key(path) if path.exists() else new_key(path)
+    print(key.commitment)
+    print(f"Publish this before the deadline, and {path} after it; until then show it to nobody.", file=sys.stderr)
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from tilelab.course import puzzle as find
+    from tilelab.errors import InputError
+    from tilelab.grader.classes import read_results, verify
+    from tilelab.grader.secret import load_key
+
+    spec = find(args.puzzle).spec
+    path, folder = Path(args.results), Path(args.submissions)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file", fix="give the results.jsonl that `tilelab grade --out` wrote")
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder", fix="give the folder of the submissions")
+    latest = {r["submission"]: r for r in read_results(path) if r["puzzle"] == spec.id}
+    chosen = [r for r in latest.values() if args.only in (None, r["student"])]
+    if not chosen:
+        raise InputError(f"{path} has no result of {args.only or spec.id}", fix="see the names in it")
+    wrong = verify(spec, chosen, folder, load_key(Path(args.key)) if args.key else None, args.commitment)
+    print("\n".join(wrong) if wrong else f"all {len(chosen)} grades are as published")
+    return 1 if wrong else 0
+
+
+def _leaderboard(args: argparse.Namespace) -> int:
+    from tilelab.files import write_text
+    from tilelab.grader.leaderboard import merge, page
+
+    records = merge([Path(r) for r in args.records])
+    write_text(Path(args.output), page(records))
+    print(f"wrote {args.output}: {len(records)} records", file=sys.stderr)
+    return 0
+
+
+_ACTIONS = {
+    "list": _list,
+    "stub": _stub,
+    "new": _new,
+    "export": _export,
+    "progress": _progress,
+    "commit": _commit,
+    "verify": _verify,
+    "leaderboard": _leaderboard,
+}

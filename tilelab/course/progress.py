@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tilelab.errors import InputError
+from tilelab.files import write_text
+
 FILE = Path(".tilelab") / "progress.jsonl"
 
 
@@ -54,6 +57,25 @@ def events(folder: Path | None = None) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(event, dict):
             yield event
+
+
+def export(path: Path, folder: Path | None = None) -> int:
+    """Write the events as one JSON list to ``path`` and return how many there are.
+
+    Raises:
+        InputError: ``path`` cannot be written.
+    """
+    kept = list(events(folder))
+    try:
+        write_text(path, json.dumps(kept, ensure_ascii=False, indent=1) + "\n")
+    except OSError as e:
+        raise InputError(f"{path} cannot be written: {e.strerror}", fix="give a file in a folder that is yours") from None
+    return len(kept)
+
+
+def reset(puzzle: str | None = None, folder: Path | None = None) -> bool:
+    """Forget the results of one puzzle (by its id), or of all; the history stays in the file. False where it cannot be written."""
+    return append({"event": "reset", **({"puzzle": puzzle} if puzzle else {})}, folder)
 
 
 def best(folder: Path | None = None) -> dict[str, dict[str, Any]]:

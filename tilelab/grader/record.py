@@ -23,7 +23,8 @@ def append_records(path: Path, reports: Sequence[Report], *, device: str) -> Non
     Raises:
         InputError: The file holds something else, or its chain is broken, or it cannot be written.
     """
-    last = _last_hash(path)
+    known = read_records(path, "give --record a new file") if path.exists() else []
+    last = known[-1]["hash"] if known else ""
     lines = []
     for report in reports:
         record = {
@@ -31,6 +32,7 @@ def append_records(path: Path, reports: Sequence[Report], *, device: str) -> Non
             "version": VERSION,
             "time": round(time.time(), 3),
             "device": device,
+            "hardware": _hardware(device),
             "versions": versions(),
             "seed": report.seed,
             "submission_sha256": _digest(report.submission),
@@ -66,20 +68,37 @@ def versions() -> dict[str, str]:
     return out
 
 
-def _last_hash(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    last = ""
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+def read_records(path: Path, fix: str) -> list[dict[str, Any]]:
+    """Return the records of a file, in order.
+
+    Raises:
+        InputError: It cannot be read, holds something else, or the chain of hashes is broken; ``fix`` is what to try.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{path}: cannot be read: {e}", fix=fix) from None
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, 1):
+        last = records[-1]["hash"] if records else ""
         try:
             record = json.loads(line)
             ok = record["schema"] == SCHEMA and record["previous"] == last and record["hash"] == chained(record)
         except (ValueError, KeyError, TypeError):
             ok = False
         if not ok:
-            raise InputError(f"{path}:{number}: not a grade record, or the chain of hashes is broken there", fix="give --record a new file")
-        last = record["hash"]
-    return last
+            raise InputError(f"{path}:{number}: not a grade record, or the chain of hashes is broken there", fix=fix)
+        records.append(record)
+    return records
+
+
+def _hardware(device: str) -> str:
+    """What the kernels ran on: the GPU by name, or the simulator, which is the same everywhere."""
+    if device != "cuda":
+        return "simulator"
+    import torch
+
+    return str(torch.cuda.get_device_name())
 
 
 def _digest(submission: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ _ROTATED_BYTES = 256 << 20  # all input sets together: several times an L2
 _SETS = (2, 8)
 _ROUNDS = 9
 _ROUND_MS = 4.0
+_IDLE_S = 0.05
 #: Up to this product of all sizes the oracle itself says what is right; above, the baseline does.
 _ORACLE_POINTS = 1 << 28
 _LIKE_THE_BASELINE = 2e-2
@@ -95,8 +97,9 @@ def _time(spec: Spec, case: Case, program: ir.Program) -> tuple[float, float]:
     _check(spec, case, program, drawn, built, rivals[0])
     times: tuple[list[float], list[float]] = ([], [])
     replays = [_replay(launches), _replay(rivals)]
-    for _ in range(_ROUNDS):  # in turns, so that the clock favours neither
+    for _ in range(_ROUNDS):  # in turns and rested, so that the clock favours neither
         for replay, own in zip(replays, times, strict=True):
+            time.sleep(_IDLE_S)
             own.append(replay())
     return statistics.median(times[0]), statistics.median(times[1])
 
