@@ -30,14 +30,14 @@ def test_each_language_has_its_own_copy(tmp_path, monkeypatch):
     assert len(texts) == 2
     assert "复制" in texts[1]
     assert "复制" not in texts[0]
-    assert shelf.listing("zh")["puzzles"][0]["path"] == "01_copy.zh.ipynb"
+    assert {p["id"]: p["path"] for p in shelf.listing("zh")["puzzles"]}["01_copy"] == "01_copy.zh.ipynb"
 
 
 def test_progress_is_read_where_kernels_write_it(tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     monkeypatch.setenv("TILELAB_HOME", str(elsewhere))
     assert progress.append({"event": "check", "puzzle": "01_copy", "passed": True, "score": 90, "max": 100})
-    first = Shelf(root=tmp_path / "served").listing("en")["puzzles"][0]
+    first = next(p for p in Shelf(root=tmp_path / "served").listing("en")["puzzles"] if p["id"] == "01_copy")
     assert (first["state"], first["score"]) == ("solved", 90)
 
 

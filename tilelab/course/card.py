@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tilelab.course import percent, progress
+from tilelab.course.pictures import pictures
 from tilelab.course.prose import Prose, read_prose
 from tilelab.errors import InputError
 from tilelab.grader.draw import case_name
@@ -23,11 +26,18 @@ class Puzzle:
     Attributes:
         spec: What ``puzzle.toml`` says.
         folder: Where it lies.
+        lang: The language of its card, hints and reports.
     """
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, lang: str | None = None) -> None:
         self.spec = spec
         self.folder: Path = spec.folder
+        told = os.environ.get("TILELAB_LANG", "en").split("_")[0].split("-")[0]
+        self.lang = _language(lang) if lang else told if told in _WORDS else "en"
+
+    def in_language(self, lang: str) -> Puzzle:
+        """Return this puzzle in a language, ``"en"`` or ``"zh"``."""
+        return self if lang == self.lang else Puzzle(self.spec, lang)
 
     @property
     def id(self) -> str:
@@ -60,13 +70,13 @@ class Puzzle:
         """Return the statement in Markdown, with its pictures inside."""
         return self.prose(lang).inlined()
 
-    def hint(self, n: int = 1, lang: str = "en") -> str:
+    def hint(self, n: int = 1, lang: str | None = None) -> str:
         """Return hint ``n``, from 1 (a nudge) to the last (nearly the answer). Hints are counted and cost nothing.
 
         Raises:
             InputError: There is no such hint.
         """
-        hints = self.prose(lang).hints
+        hints = self.prose(lang or self.lang).hints
         if not 1 <= n <= len(hints):
             raise InputError(f"puzzle {self.number} has no hint {n}", fix=f"ask for 1 to {len(hints)}")
         progress.append({"event": "hint", "puzzle": self.id, "hint": n})
@@ -116,17 +126,10 @@ class Puzzle:
         Raises:
             InputError: There is no kernel to check.
         """
-        from tilelab.grader.grading import grade, grade_kernel
-        from tilelab.grader.submission import from_text
-
         if kernel is None:
             kernel = self._find(sys._getframe(1).f_globals)
-        if isinstance(kernel, str) and "\n" in kernel:
-            report = grade(self.spec, from_text(kernel, self.spec.entry), device=device, seed=seed)
-        elif isinstance(kernel, str | Path):
-            report = grade(self.spec, kernel, device=device, seed=seed)
-        else:
-            report = grade_kernel(self.spec, kernel, name=self.spec.entry, device=device, seed=seed)
+        report = replace(self._graded(kernel, device, seed), lang=self.lang)
+        report = replace(report, pictures=pictures(self.spec, report))
         event = {
             "event": "check",
             "puzzle": self.id,
@@ -137,6 +140,29 @@ class Puzzle:
         }
         progress.append(event)
         return report
+
+    def _graded(self, kernel: Any, device: str, seed: int | None) -> Report:
+        from tilelab.grader.grading import grade, grade_kernel
+        from tilelab.grader.submission import from_text
+
+        if isinstance(kernel, str) and "\n" in kernel:
+            return grade(self.spec, from_text(kernel, self.spec.entry), device=device, seed=seed)
+        if isinstance(kernel, str | Path):
+            return grade(self.spec, kernel, device=device, seed=seed)
+        return grade_kernel(self.spec, kernel, name=self.spec.entry, device=device, seed=seed)
+
+    def show(self, kernel: Any = None) -> Any:
+        """Show a kernel beside the target: its layouts, its pipeline and its resources, and the best known counts.
+
+        Args:
+            kernel: As in :meth:`check`. Where the solution is at hand (in a checkout) the target's pictures are beside those of
+                the kernel; elsewhere only its figures.
+        """
+        from tilelab.course.beside import Beside
+
+        if kernel is None:
+            kernel = self._find(sys._getframe(1).f_globals)
+        return Beside(self, kernel)
 
     def _find(self, namespace: Mapping[str, Any]) -> Any:
         shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
@@ -151,8 +177,9 @@ class Puzzle:
     def __repr__(self) -> str:
         return f"<Puzzle {self.id}: {self.title()}>"
 
-    def text(self, lang: str = "en") -> str:
+    def text(self, lang: str | None = None) -> str:
         """Return the card as text: the title, the idea, the signature and the sizes it will meet."""
+        lang = lang or self.lang
         spec, words = self.spec, _WORDS[_language(lang)]
         rows = [f"{words['puzzle']} {self.number} · {self.title(lang)}", self.idea(lang), ""]
         rows += [f"  {t.name}: {t.dtype} ({', '.join(map(str, t.shape))})" for t in spec.arguments]
@@ -184,5 +211,8 @@ def _language(lang: str) -> str:
 
 
 def _translated(cell: percent.Cell, lang: str) -> percent.Cell:
-    """Drop the mark by which a cell belongs to one language."""
-    return replace(cell, metadata={k: v for k, v in cell.metadata.items() if k != "lang"})
+    """Drop the mark by which a cell belongs to one language, and ask for the puzzle in that language."""
+    source = cell.source
+    if lang != "en" and cell.kind == "code":
+        source = re.sub(r'(tilelab\.puzzle\("\w+")\)', rf'\1, lang="{lang}")', source)
+    return replace(cell, source=source, metadata={k: v for k, v in cell.metadata.items() if k != "lang"})

@@ -13,12 +13,21 @@ from tilelab.errors import InputError
 from tilelab.grader.schema import load_spec
 
 
-def puzzle(name: str | int | Path) -> Puzzle:
+def puzzle(name: str | int | Path, lang: str | None = None) -> Puzzle:
     """Return a puzzle by ``"1"``, ``"1_copy"``, ``"01_copy"``, ``"copy"``, or its folder.
 
+    Args:
+        name: Which.
+        lang: The language of its card, hints and reports, ``"en"`` or ``"zh"``. Default: ``TILELAB_LANG``, or else English.
+
     Raises:
-        InputError: There is no such puzzle; the message lists those that there are.
+        InputError: There is no such puzzle (the message lists those that there are), or no such language.
     """
+    found = _find(name)
+    return found if lang is None else found.in_language(lang)
+
+
+def _find(name: str | int | Path) -> Puzzle:
     text = str(name)
     folder = Path(text)
     if (folder / "puzzle.toml").is_file():
@@ -30,7 +39,7 @@ def puzzle(name: str | int | Path) -> Puzzle:
     for path in known:
         number, _, rest = path.name.partition("_")
         if (match and int(match[1]) == int(number) and match[2] in (None, rest)) or text == rest:
-            return puzzle(path)
+            return _find(path)
     raise InputError(f"there is no puzzle {text!r}", fix=f"there are {', '.join(p.name for p in known) or 'none installed'}")
 
 

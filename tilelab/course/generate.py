@@ -67,19 +67,25 @@ def main(argv: list[str] | None = None) -> int:
         "--notebooks", type=Path, default=None, metavar="DIR", help="where notebooks go (default: notebooks/ beside puzzles/)"
     )
     args = parser.parse_args(argv)
-    stale = 0
+    stale = broken = 0
     for p in [puzzle(name) for name in args.only] or puzzles():
         if not (p.folder / "puzzle.py").is_file():
             continue  # a wheel: nothing to generate from
         folder = args.notebooks or p.folder.parent.parent / "notebooks"
-        for path, text in (solved(p, args.solved) if args.solved else generated(p, folder)).items():
+        try:
+            files = solved(p, args.solved) if args.solved else generated(p, folder)
+        except InputError as e:  # one puzzle that is not whole does not stop the others
+            print(f"{p.id}: {e}", file=sys.stderr)
+            broken = 2
+            continue
+        for path, text in files.items():
             if path.is_file() and path.read_text("utf-8") == text:
                 continue
             stale += 1
             print(f"{'differs' if args.check else 'wrote'} {path}")
             if not args.check:
                 write_text(path, text)
-    return 1 if args.check and stale else 0
+    return broken or (1 if args.check and stale else 0)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,12 @@ class Prose:
         """Return the statement with its pictures as data URIs, so that it stands alone."""
 
         def data(m: re.Match[str]) -> str:
-            content = base64.b64encode((self.folder / m["file"]).read_bytes()).decode()
+            try:
+                content = base64.b64encode((self.folder / m["file"]).read_bytes()).decode()
+            except OSError as e:
+                raise InputError(
+                    f"{self.folder / m['file']}, which the README shows: {e.strerror}", fix="make it, or leave it out"
+                ) from None
             return f"![{m['alt']}](data:{_MIME[m['kind']]};base64,{content})"
 
         return _IMAGE.sub(data, self.statement)

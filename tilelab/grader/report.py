@@ -76,6 +76,8 @@ class Report:
         heat: For the first failed two-dimensional output: the share of wrong elements by cell, at most 16×32.
         seed: The seed from which the hidden cases were drawn.
         statements: The counted Program, normalised: what similarity is looked for in.
+        pictures: What to look at: what a picture shows, and the Python that draws it.
+        lang: The language in which it is shown, ``"en"`` or ``"zh"``; ``to_json`` is always English.
     """
 
     puzzle: str
@@ -92,6 +94,8 @@ class Report:
     heat: tuple[tuple[float, ...], ...] = ()
     seed: int | None = None
     statements: tuple[str, ...] = ()
+    pictures: tuple[tuple[str, str], ...] = ()
+    lang: str = "en"
 
     @property
     def clean(self) -> bool:
@@ -114,22 +118,37 @@ class Report:
 
     def to_text(self) -> str:
         """Return the report for a terminal."""
-        head = f"{self.puzzle}: {whole(self.score)} of {whole(self.max)} points" + (", passed" if self.passed else ", not passed yet")
-        lines = [head]
-        lines += [f"  {'✓' if c.passed else '✗'} {c.name}{f': {c.message}' if c.message else ''}" for c in self.checks]
+        say = self.say
+        points, state = f"{whole(self.score)} of {whole(self.max)} points", "passed" if self.passed else "not passed yet"
+        lines = [f"{self.puzzle}: {say(points)}, {say(state)}"]
+        lines += [f"  {'✓' if c.passed else '✗'} {say(c.name)}{f': {say(c.message)}' if c.message else ''}" for c in self.checks]
         if self.first_wrong:
-            lines += ["  first wrong element:", f"    {self.first_wrong}"]
+            lines += [f"  {say('first wrong element')}:", f"    {say(str(self.first_wrong))}"]
         if self.findings:
-            lines.append("  findings:")
-            lines += [f"    {f}" for f in self.findings]
+            lines.append(f"  {say('findings')}:")
+            lines += [f"    {say(str(f))}" for f in self.findings]
         if self.counts:
-            lines.append("  counts:")
-            lines += [f"    {n}: {_figure(f)}" for n, f in self.counts.items()]
+            lines.append(f"  {say('counts')}:")
+            lines += [f"    {n}: {self._figure(f)}" for n, f in self.counts.items()]
         if self.advice:
-            lines.append("  to gain the next points:")
-            lines += [f"    – {a}" for a in self.advice]
-        lines.append(f"  basis: {self.basis}")
+            lines.append(f"  {say('to gain the next points')}:")
+            lines += [f"    – {say(a)}" for a in self.advice]
+        if self.pictures:
+            lines.append(f"  {say('look at')}:")
+            lines += [f"    {say(what)}: {code}" for what, code in self.pictures]
+        lines.append(f"  {say('basis')}: {say(self.basis)}")
         return "\n".join(lines)
+
+    def say(self, text: str) -> str:
+        """Return a sentence of this report in its language."""
+        from tilelab.grader.chinese import translated
+
+        return translated(text, self.lang)
+
+    def _figure(self, f: Figure) -> str:
+        note = f" ({self.say(f.note)})" if f.note else ""
+        points = self.say(f"{whole(f.points)} of {whole(f.most)} points")
+        return f"{amount(f.value)}, {self.say('best known')} {amount(f.best)}: {points}{note}"
 
     def to_html(self) -> str:
         """Return the report as an HTML fragment; everything that comes from a submission is escaped."""
@@ -156,8 +175,3 @@ def whole(value: float | None) -> float | int | None:
 def amount(value: float | None) -> str:
     """Return a count with its digits in groups; a dash where it is not known."""
     return "–" if value is None else f"{whole(value):,}".replace(",", " ")
-
-
-def _figure(f: Figure) -> str:
-    note = f" ({f.note})" if f.note else ""
-    return f"{amount(f.value)}, best known {amount(f.best)}: {whole(f.points)} of {whole(f.most)} points{note}"

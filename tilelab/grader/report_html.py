@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -24,28 +24,39 @@ def _parts(r: Report) -> Iterator[str]:
     yield f'<div class="tl-head"><b>{escape(r.puzzle)}</b> <span class="tl-score">{score} / {most}</span></div>'
     yield f'<div class="tl-bar" role="meter" aria-label="score" aria-valuemin="0" aria-valuemax="{most}" aria-valuenow="{score}">'
     yield f'<i style="width:{100 * r.score / r.max if r.max else 0:.0f}%"></i></div>'
-    yield f"<ul>{''.join(map(_check, r.checks))}</ul>"
+    yield f"<ul>{''.join(_check(c, r.say) for c in r.checks)}</ul>"
     if r.first_wrong:
-        case, said = escape(r.first_wrong.case), escape(str(r.first_wrong))
-        yield f'<p class="tl-wrong">First wrong element ({case}): <code>{said}</code></p>'
+        case, said = escape(r.first_wrong.case), escape(r.say(str(r.first_wrong)))
+        yield f'<p class="tl-wrong">{r.say("first wrong element").capitalize()} ({case}): <code>{said}</code></p>'
     if r.heat:
-        yield _heat(r.heat)
+        yield _heat(r.heat, r.say("Where the output is wrong"))
     if r.findings:
         yield _table(
-            ("code", "line", "what", "what to try"),
-            ((f.severity, (f.code, f.line or "", f.message, f.fix)) for f in r.findings),
+            tuple(map(r.say, ("code", "line", "what", "what to try"))),
+            ((f.severity, (_coded(r, f.code), f.line or "", f.message, f.fix)) for f in r.findings),
         )
     if r.counts:
-        rows = ((n, amount(f.value), amount(f.best), f"{whole(f.points)} of {whole(f.most)} {f.note}") for n, f in r.counts.items())
-        yield _table(("count", "yours", "best known", "points"), (("count", row) for row in rows))
+        points = {n: r.say(f"{whole(f.points)} of {whole(f.most)} points") for n, f in r.counts.items()}
+        rows = ((n, amount(f.value), amount(f.best), f"{points[n]} {r.say(f.note)}") for n, f in r.counts.items())
+        yield _table(tuple(map(r.say, ("count", "yours", "best known", "points"))), (("count", row) for row in rows))
     if r.advice:
-        yield f"<p>To gain the next points:</p><ul>{''.join(f'<li>{escape(a)}</li>' for a in r.advice)}</ul>"
-    yield f'<p class="tl-basis">{escape(r.basis)}</p></div>'
+        advice = "".join(f"<li>{escape(r.say(a))}</li>" for a in r.advice)
+        yield f"<p>{r.say('to gain the next points').capitalize()}:</p><ul>{advice}</ul>"
+    if r.pictures:
+        rows_ = "".join(f"<li>{escape(r.say(what))}: <code>{escape(code)}</code></li>" for what, code in r.pictures)
+        yield f'<p>{r.say("look at").capitalize()}:</p><ul class="tl-pictures">{rows_}</ul>'
+    yield f'<p class="tl-basis">{escape(r.say(r.basis))}</p></div>'
 
 
-def _check(c: Check) -> str:
+def _coded(r: Report, code: str) -> str:
+    from tilelab.grader.chinese import CODES
+
+    return f"{code} {CODES.get(code, '')}".strip() if r.lang.startswith("zh") else code
+
+
+def _check(c: Check, say: Callable[[str], str]) -> str:
     mark, kind = ("✓", "ok") if c.passed else ("✗", "no")
-    return f'<li class="{kind}"><span aria-hidden="true">{mark}</span> <b>{escape(c.name)}</b> {escape(c.message)}</li>'
+    return f'<li class="{kind}"><span aria-hidden="true">{mark}</span> <b>{escape(say(c.name))}</b> {escape(say(c.message))}</li>'
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, tuple[object, ...]]]) -> str:
@@ -54,12 +65,12 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, tuple[object, ...]]]
     return f"<table><tr>{top}</tr>{''.join(body)}</table>"
 
 
-def _heat(rows: tuple[tuple[float, ...], ...]) -> str:
+def _heat(rows: tuple[tuple[float, ...], ...], label: str) -> str:
     """Where a two-dimensional output is wrong: a cell is the redder, the more of its elements are."""
     cells = "".join(_cell(x, y, v) for y, row in enumerate(rows) for x, v in enumerate(row))
     width, height = 10 * len(rows[0]), 10 * len(rows)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return f'<svg {size} role="img" aria-label="Where the output is wrong">{cells}</svg>'
+    return f'<svg {size} role="img" aria-label="{escape(label)}">{cells}</svg>'
 
 
 def _cell(x: int, y: int, share: float) -> str:

@@ -59,7 +59,7 @@ class _Say:
 def _puzzle(name: str, namespace: Mapping[str, Any], say: _Say) -> tuple[dict[str, Any], dict[str, Any]]:
     from tilelab.course import puzzle as named
 
-    puzzle = named(name)
+    puzzle = named(name, say.lang)
     entry = puzzle.spec.entry
     if entry not in namespace:
         return _sentence(say("undefined", name=entry), bad=True), _verdict(puzzle.id, passed=False)
