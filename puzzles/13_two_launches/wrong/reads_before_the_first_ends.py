@@ -1,0 +1,29 @@
+"""One launch: a block reads the other blocks' sums while those may still be at work, or not have begun."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def center(A, block: int = 1024):
+    N = T.const("N")
+    A: T.Tensor[[N], "float32"]
+    B = T.empty((N,), "float32")
+    blocks = T.ceildiv(N, block)
+    sums = T.alloc_global((blocks,), "float32")
+    with T.Kernel(blocks, threads=128) as bx:
+        tile = T.alloc_fragment((block,), "float32")
+        own = T.alloc_fragment((1,), "float32")
+        T.copy(A[bx * block], tile)
+        T.reduce_sum(tile, own, dim=0)
+        T.copy(own, sums[bx : bx + 1])
+        some = T.alloc_fragment((128,), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.clear(total)
+        for k in T.serial(T.ceildiv(blocks, 128)):
+            T.copy(sums[k * 128], some)
+            T.reduce_sum(some, total, dim=0, clear=False)
+        for i in T.Parallel(block):
+            tile[i] = tile[i] - total[0] / N
+        T.copy(tile, B[bx * block])
+    return B
