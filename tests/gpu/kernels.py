@@ -101,6 +101,57 @@ def attention(batch: int, sq: int, sk: int, heads: int, kv: int, causal: bool = 
     return over(out, want, dtype)
 
 
+@case("backward full", 2, 512, 512, 4, 4)
+@case("backward causal", 2, 512, 512, 4, 4, causal=True)
+@case("backward GQA tails", 1, 300, 777, 8, 2)
+@case("backward causal tails, more keys", 1, 300, 777, 8, 2, causal=True)
+@case("backward causal, fewer keys (masked rows)", 1, 700, 300, 4, 4, causal=True)
+@case("backward window", 1, 900, 900, 4, 4, causal=True, window=200)
+@case("backward d64 fp16 GQA", 2, 400, 400, 4, 2, dims=(64, 64), dtype="float16", causal=True)
+@case("backward d64 window", 1, 1000, 1000, 2, 2, dims=(64, 64), causal=True, window=70)
+@case("backward d192/128", 2, 400, 400, 4, 4, dims=(192, 128), causal=True)
+@case("backward d256", 2, 400, 400, 4, 2, dims=(256, 256), causal=True)
+@case("backward large magnitude", 1, 512, 512, 2, 2, by=30.0)
+@case("backward one query", 3, 1, 1000, 4, 4, causal=True)
+@case("backward long", 1, 4096, 4096, 2, 2, causal=True)
+def backward(batch: int, sq: int, sk: int, heads: int, kv: int, causal: bool = False, window: int = 0, dims: tuple[int, int] = (128, 128), dtype: str = "bfloat16", by: float = 1.0) -> float:  # fmt: skip
+    """FlashAttention backward, dense, through autograd."""
+    from tilelab.kernels import attention_backward as op
+
+    q, k = randn(batch, sq, heads, dims[0], dtype=dtype, by=by), randn(batch, sk, kv, dims[0], dtype=dtype)
+    v, dout = randn(batch, sk, kv, dims[1], dtype=dtype), randn(batch, sq, heads, dims[1], dtype=dtype)
+    inputs = [t.requires_grad_() for t in (q, k, v)]
+    op.flash_attention(*inputs, causal=causal, window=window).backward(dout)
+    want = op.reference(dout, *inputs, causal=causal, window=window)
+    return max(over(t.grad, w, dtype) for t, w in zip(inputs, want, strict=True)) / 1.6  # two roundings on the way, not one
+
+
+@case("backward packed", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513])
+@case("backward packed causal", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513], causal=True)
+@case("backward packed, no keys", [100, 7, 64], [128, 0, 1], causal=True)
+@case("backward packed d64 window", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513], causal=True, window=33, dim=64)
+def backward_packed(lengths_q: list[int], lengths_k: list[int], causal: bool = False, window: int = 0, dim: int = 128) -> float:
+    """FlashAttention backward over packed sequences."""
+    import torch
+
+    from tilelab.kernels import attention_backward as op
+
+    cu = [torch.tensor([0, *torch.tensor(n).cumsum(0).tolist()], dtype=torch.int32, device="cuda") for n in (lengths_q, lengths_k)]
+    q, dout, k, v = (randn(sum(n), heads, dim) for n, heads in ((lengths_q, 4), (lengths_q, 4), (lengths_k, 2), (lengths_k, 2)))
+    inputs = [t.requires_grad_() for t in (q, k, v)]
+    op.flash_attention(
+        *inputs, causal=causal, window=window, cu_q=cu[0], cu_k=cu[1], longest_q=max(lengths_q), longest_k=max(lengths_k)
+    ).backward(dout)
+    want = [torch.zeros_like(t, dtype=torch.float64) for t in inputs]
+    for b in range(len(lengths_q)):
+        at, keys = slice(int(cu[0][b]), int(cu[0][b + 1])), slice(int(cu[1][b]), int(cu[1][b + 1]))
+        if lengths_q[b] and lengths_k[b]:
+            parts = op.reference(dout[at][None], q[at][None], k[keys][None], v[keys][None], causal=causal, window=window)
+            for whole, part, where in zip(want, parts, (at, keys, keys), strict=True):
+                whole[where] = part[0]
+    return max(over(t.grad, w, "bfloat16") for t, w in zip(inputs, want, strict=True)) / 1.6
+
+
 @case("attention packed", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513])
 @case("attention packed causal", [100, 0, 1, 300, 513], [100, 5, 1, 400, 513], causal=True)
 @case("attention packed causal, no keys", [100, 7, 64], [50, 0, 200], causal=True)
@@ -130,6 +181,9 @@ def packed(lengths_q: list[int], lengths_k: list[int], causal: bool = False) -> 
 @case("mla empty sequence", 3, 128, 64, [0, 128, 0])
 @case("mla page 128", 2, 128, 128, [1000, 500])
 @case("mla page 16", 2, 128, 16, [1000, 77])
+@case("mla page 7 (gathered)", 3, 128, 7, [1000, 0, 77])
+@case("mla page 1 (gathered)", 2, 128, 1, [300, 129])
+@case("mla page 48 split (gathered)", 2, 16, 48, [3000, 100], splits=5)
 @case("mla split", 2, 128, 64, [3000, 100], splits=5)
 @case("mla fp16", 2, 128, 64, [1000, 500], dtype="float16")
 @case("mla rising scores", 2, 128, 64, [2000, 2048], by=8.0)
@@ -154,6 +208,42 @@ def mla(batch: int, heads: int, page: int, lengths: list[int], splits: int = 1, 
     if bool((~seen).any()) and float(out[~seen].abs().max()) > 0:
         return math.inf
     return over(out, want, dtype)
+
+
+@case("sparse mla", 20, 128, 700, 256)
+@case("sparse mla, invalid and twice", 20, 128, 700, 300, invalid=True)
+@case("sparse mla 16 heads fp16", 9, 16, 100, 64, invalid=True, dtype="float16")
+@case("sparse mla many", 600, 128, 4096, 512)
+@case("sparse mla large magnitude", 9, 128, 600, 256, by=10.0)
+def sparse(queries: int, heads: int, tokens: int, picked: int, invalid: bool = False, dtype: str = "bfloat16", by: float = 1.0) -> float:
+    """Sparse MLA, forward and backward; a row that nobody picks holds NaN."""
+    import torch
+
+    from tilelab.kernels import sparse_mla as op
+
+    q, kv = randn(queries, heads, 576, dtype=dtype, by=by), randn(tokens, 576, dtype=dtype)
+    indices = torch.randint(1, tokens, (queries, picked), device="cuda", dtype=torch.int32)
+    if invalid:
+        indices[:, ::5] = -1
+        indices[1] = -1
+        indices[2, 3:20] = 7
+        indices[3, :150] = tokens + 3
+    kv[0] = float("nan")
+    out, lse = op.sparse_mla(q, kv, indices)
+    clean = kv.clone()
+    clean[0] = 0
+    exact_q, exact_kv = q.double().requires_grad_(), clean.double().requires_grad_()
+    want, want_lse = op.reference(exact_q, exact_kv, indices)
+    seen = torch.isfinite(want_lse)
+    if not torch.equal(seen, torch.isfinite(lse)) or float((lse.double() - want_lse)[seen].abs().max()) > 5e-3 * by:
+        return math.inf
+    if bool((~seen).any()) and float(out[~seen].abs().max()) > 0:
+        return math.inf
+    dout = randn(queries, heads, 512, dtype=dtype)
+    dq, dkv = op.sparse_mla_backward(dout, q, clean, indices, out, lse)
+    some = seen[:, 0]
+    want[some].backward(dout[some].double())
+    return max(over(out, want.detach(), dtype), over(dq, exact_q.grad, dtype), over(dkv, exact_kv.grad, dtype))
 
 
 @case("fp8 blocks", 256, 384, 512)

@@ -20,6 +20,7 @@ the last key to the first, so that masked tiles come first.
 Two numbers (128 queries × 128 keys, D 128): 2048 tensor cycles, and 1024 cycles of the special function unit for the exponentials.
 """
 
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ import tilelang
 import tilelang.language as T
 
 from tilelab.kernels import checks
+from tilelab.kernels.parts import release
 
 if TYPE_CHECKING:
     import torch
@@ -57,11 +59,6 @@ def hopper(
     def start(row: Any, lq: Any, lk: Any, end: Any) -> Any:
         """The first key tile that they see."""
         return T.min(end, T.max(0, row + lk - lq - window + 1) // bn) if window > 0 else 0
-
-    @T.macro
-    def release(free, s):
-        if T.shuffle_elect(32):
-            T.mbarrier_arrive(free[s])
 
     @T.macro
     def softmax(S, m, mn, ms, al, rs, l, row, first, lq, lk):
@@ -287,10 +284,65 @@ def portable(
     return main
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a kernel is compiled for: sizes, masks, dtype and scale."""
+
+    batch: int
+    heads: int
+    kv_heads: int
+    tokens_q: int
+    tokens_k: int
+    longest_q: int
+    longest_k: int
+    dim: int
+    dim_v: int
+    causal: bool
+    window: int
+    varlen: bool
+    dtype: str
+    scale: float
+
+
 @lru_cache(maxsize=256)
-def build(fast: bool, *problem: Any) -> Any:
-    """The compiled kernel of one problem, whose arguments are those of ``hopper``; its last one, the tile, is for that alone."""
-    return hopper(*problem) if fast else portable(*problem[:-1])
+def build(fast: bool, p: Problem) -> Any:
+    """The compiled kernel of one problem."""
+    return hopper(*astuple(p), tile(p.dim, p.dim_v, p.causal)) if fast else portable(*astuple(p))
+
+
+def describe(
+    q: "torch.Tensor", k: "torch.Tensor", v: "torch.Tensor", causal: bool, window: int, scale: float | None, cu_q: "torch.Tensor | None",
+    cu_k: "torch.Tensor | None", longest_q: int | None, longest_k: int | None,
+) -> "tuple[Problem, torch.Tensor, torch.Tensor]":  # fmt: skip
+    """Checks the arguments of ``attention``: the problem, and where each sequence begins (something unused if they are dense)."""
+    varlen = cu_q is not None
+    axes = 3 if varlen else 4
+    checks.tensor("q", q, axes, DTYPES)
+    dtype = str(q.dtype).removeprefix("torch.")
+    checks.tensor("k", k, axes, (dtype,))
+    checks.tensor("v", v, axes, (dtype,))
+    checks.same_device(q=q, k=k, v=v, cu_q=cu_q, cu_k=cu_k)
+    heads, dim = q.shape[-2:]
+    kv_heads, dim_v = v.shape[-2:]
+    checks.require(k.shape[-1] == dim, f"q and k must have the same last axis, but they have {dim} and {k.shape[-1]}")
+    checks.require(k.shape[:-1] == v.shape[:-1], f"k and v must agree but for the last axis, but they are {tuple(k.shape)} and {tuple(v.shape)}")
+    checks.require(heads % kv_heads == 0, f"the number of q's heads, {heads}, must be a multiple of k's, {kv_heads}")
+    for name, value in (("D", dim), ("Dv", dim_v)):
+        checks.require(value % 64 == 0 and value <= 256, f"{name} must be a multiple of 64 up to 256, but it is {value}")
+    checks.require(window == 0 or causal, "window needs causal=True")
+    if varlen:
+        together = cu_k is not None and longest_q is not None and longest_k is not None
+        checks.require(together, "packed sequences need cu_q, cu_k, longest_q and longest_k together")
+        batch = cu_q.shape[0] - 1
+    else:
+        batch, longest_q, longest_k = q.shape[0], q.shape[1], k.shape[1]
+        checks.require(k.shape[0] == batch, f"q and k must have the same batch, but they have {batch} and {k.shape[0]}")
+        cu_q = cu_k = unused(batch + 1, str(q.device))
+    problem = Problem(
+        batch, heads, kv_heads, q.shape[:-2].numel(), k.shape[:-2].numel(), longest_q, longest_k, dim, dim_v, causal, window, varlen, dtype,
+        dim**-0.5 if scale is None else scale,
+    )  # fmt: skip
+    return problem, cu_q, cu_k
 
 
 def attention(
@@ -314,43 +366,13 @@ def attention(
     Raises:
         InputError: a shape, dtype or device does not fit.
     """
-    varlen = cu_q is not None
-    axes = 3 if varlen else 4
-    checks.tensor("q", q, axes, DTYPES)
-    dtype = str(q.dtype).removeprefix("torch.")
-    checks.tensor("k", k, axes, (dtype,))
-    checks.tensor("v", v, axes, (dtype,))
-    checks.same_device(q=q, k=k, v=v, cu_q=cu_q, cu_k=cu_k)
-    heads, dim = q.shape[-2:]
-    kv_heads, dim_v = v.shape[-2:]
-    checks.require(k.shape[-1] == dim, f"q and k must have the same last axis, but they have {dim} and {k.shape[-1]}")
-    checks.require(k.shape[:-1] == v.shape[:-1], f"k and v must agree but for the last axis, "
-        f"but they are {tuple(k.shape)} and {tuple(v.shape)}")
-    checks.require(heads % kv_heads == 0, f"the number of q's heads, {heads}, must be a multiple of k's, {kv_heads}")
-    for name, value in (("D", dim), ("Dv", dim_v)):
-        checks.require(value % 64 == 0 and value <= 256, f"{name} must be a multiple of 64 up to 256, but it is {value}")
-    checks.require(window == 0 or causal, "window needs causal=True")
-    if varlen:
-        checks.require(
-            cu_k is not None and longest_q is not None and longest_k is not None, "packed sequences need cu_q, cu_k, "
-                "longest_q and longest_k together"
-        )
-        batch = cu_q.shape[0] - 1
-    else:
-        batch, longest_q, longest_k = q.shape[0], q.shape[1], k.shape[1]
-        checks.require(k.shape[0] == batch, f"q and k must have the same batch, but they have {batch} and {k.shape[0]}")
-        cu_q = cu_k = unused(batch + 1, str(q.device))
-    flat = [t.view(-1, *t.shape[-2:]) for t in (q, k, v)]
-    out = q.new_empty((*q.shape[:-1], dim_v))
-    lse = q.new_empty((heads, flat[0].shape[0]), dtype=single())
-    if flat[0].shape[0] == 0:
+    p, cu_q, cu_k = describe(q, k, v, causal, window, scale, cu_q, cu_k, longest_q, longest_k)
+    out = q.new_empty((*q.shape[:-1], p.dim_v))
+    lse = q.new_empty((p.heads, p.tokens_q), dtype=single())
+    if p.tokens_q == 0:
         return out, lse
-    kernel = build(
-        checks.hopper(q), batch, heads, kv_heads, flat[0].shape[0], flat[1].shape[0], longest_q, longest_k, dim, dim_v, causal, window,
-            varlen, dtype,
-        dim**-0.5 if scale is None else scale, tile(dim, dim_v, causal),
-    )  # fmt: skip
-    kernel(*flat, cu_q, cu_k, out.view(-1, heads, dim_v), lse)
+    q, k, v = (t.view(-1, *t.shape[-2:]) for t in (q, k, v))
+    build(checks.hopper(q), p)(q, k, v, cu_q, cu_k, out.view(-1, p.heads, p.dim_v), lse)
     return out, lse
 
 

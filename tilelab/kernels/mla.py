@@ -24,6 +24,7 @@ import tilelang
 import tilelang.language as T
 
 from tilelab.kernels import checks
+from tilelab.kernels.parts import release
 
 if TYPE_CHECKING:
     import torch
@@ -35,94 +36,149 @@ LOW = -1.0e30
 FAST = {tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}
 
 
+def seesaw(heads: int, s2: float, gathered: bool) -> Any:
+    """The role of warpgroup w: it scores tile w of each pair and keeps half w of the output's columns.
+
+    Halves and tiles are named from its side: *own* is half w of tile w, *rest* the other half of tile w, *cross* half w of the other tile.
+    """
+
+    @T.macro
+    def consume(w, Q, O, LSE, at, row, q_own, q_rest, k_own, k_rest, k_cross, ke, p_own, p_cross, sm, sx, valid, loaded, full, free, maxed, made,
+        S, P, qe, acc, m, r, c, l, start, pairs, n):  # fmt: skip
+        own, rest, rope, cross = 4 * w, 1 + 2 * w, 2 + 3 * w, 3 - 2 * w
+        T.inc_max_nreg(216 if gathered else 240)
+        T.copy(Q[at[1], row : row + BH, D : D + E], qe)
+        T.fill(acc, 0)
+        T.fill(m, LOW)
+        T.fill(l, 0)
+        T.mbarrier_wait_parity(loaded[0], 0)
+        for i in T.serial(pairs):
+            first = (2 * (start + i) + w) * BN
+            T.mbarrier_wait_parity(full[own], i & 1)
+            T.wgmma_gemm(q_own, k_own, S, transpose_B=True, clear_accum=True)
+            T.mbarrier_wait_parity(full[rope], i & 1)
+            T.wgmma_gemm(qe, ke, S, transpose_B=True)
+            T.mbarrier_wait_parity(full[rest], i & 1)
+            T.wgmma_gemm(q_rest, k_rest, S, transpose_B=True)
+            T.wait_wgmma(0)
+            if gathered:
+                for h, j in T.Parallel(BH, BN):
+                    S[h, j] = T.if_then_else(valid[w, j] >= 0, S[h, j], -T.infinity("float32"))
+            elif first + BN > n:
+                for h, j in T.Parallel(BH, BN):
+                    S[h, j] = T.if_then_else(first + j < n, S[h, j], -T.infinity("float32"))
+                for t, j in T.Parallel(BN, HALF):
+                    if first + t >= n:  # whatever lies there (NaN, say) must not reach a product
+                        k_own[t, j] = 0
+                        k_rest[t, j] = 0
+                T.fence_proxy_async()
+                T.sync_threads(8 + w, 128)
+            release(free, rope)
+            T.reduce_max(S, r, dim=1)
+            if w == 1:
+                T.mbarrier_wait_parity(maxed[0], i & 1)
+                T.copy(sm, m)
+            for h in T.Parallel(BH):
+                r[h] = T.max(m[h], r[h] * s2)
+                c[h] = T.exp2(m[h] - r[h])
+                m[h] = r[h]
+                sm[h] = r[h]
+                sx[w, h] = c[h]
+            if w == 0:
+                T.mbarrier_arrive(maxed[0])
+            else:
+                for h in T.Parallel(BH):
+                    c[h] *= sx[0, h]
+            for h, j in T.Parallel(BH, BN):
+                S[h, j] = T.exp2(S[h, j] * s2 - r[h])
+            T.copy(S, P)
+            if w == 1:
+                T.copy(P, p_own)
+                T.fence_proxy_async()
+                T.mbarrier_arrive(made[1])
+            for h, j in T.Parallel(BH, HALF):
+                acc[h, j] *= c[h]
+            T.wgmma_gemm(P, k_own, acc)
+            T.reduce_sum(S, r, dim=1)
+            for h in T.Parallel(BH):
+                l[h] = l[h] * c[h] + r[h]
+            T.mbarrier_wait_parity(made[1 - w], i & 1)
+            if w == 0:
+                T.copy(sm, m)
+                for h in T.Parallel(BH):
+                    c[h] = sx[1, h]
+                    l[h] *= c[h]
+                for h, j in T.Parallel(BH, BN):
+                    S[h, j] *= c[h]
+                T.wait_wgmma(0)
+                release(free, own)
+                T.copy(S, P)
+                T.copy(P, p_own)
+                T.fence_proxy_async()
+                T.mbarrier_arrive(made[0])
+                for h, j in T.Parallel(BH, HALF):
+                    acc[h, j] *= c[h]
+            T.wgmma_gemm(p_cross, k_cross, acc)
+            if w == 1:
+                T.wait_wgmma(1)
+                release(free, own)
+            T.wait_wgmma(0)  # no product may be in flight at the loop's end: ptxas would serialise them all
+            release(free, cross)
+        T.copy(l, sx[w, :])
+        T.sync_threads(10, 256)
+        for h in T.Parallel(BH):
+            l[h] += sx[1 - w, h]
+            r[h] = T.if_then_else(l[h] > 0, 1.0 / l[h], 0.0)
+        for h, j in T.Parallel(BH, HALF):
+            acc[h, j] *= r[h]
+        T.copy(acc, O[at[0], at[1], row : row + BH, w * HALF : (w + 1) * HALF])
+        for h in T.Parallel(BH):
+            if w == 0 and row + h < heads:
+                LSE[at[0], at[1], row + h] = T.if_then_else(l[h] > 0, m[h] / LOG2E + T.log(l[h]), -T.infinity("float32"))
+
+    return consume
+
+
 @tilelang.jit(pass_configs=FAST)
-def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
-    scale: float = 576**-0.5) -> Any:
+def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16", scale: float = 576**-0.5) -> Any:
     """The warp-specialised kernel for sm_90a; page is a multiple of 64 or a divisor of 64 that is at least 8. Outputs float32 parts if
     splits > 1."""
     batch, tokens, width = T.dynamic("batch, tokens, width")
-    s2 = scale * LOG2E
-    out_dtype = dtype if splits == 1 else "float32"
-    rows = min(page, BN)  # rows that one TMA load brings
+    rows, out_dtype, consume = min(page, BN), dtype if splits == 1 else "float32", seesaw(heads, scale * LOG2E, False)
 
-    def place(table, b, token, n):
+    def place(table: Any, b: Any, token: Any, n: Any) -> Any:
         """The cache row of a token; one past the end takes the last piece of the sequence, whose scores are masked."""
         last = T.min(token, (T.ceildiv(n, rows) - 1) * rows)
         return table[b, last // page] * page + last % page
 
     @T.macro
-    def load(KV, table, b, tile, row, n, columns, width, dst, full, free, s, phase):
+    def load(KV, table, b, tile, row, n, left, width, dst, full, free, s, phase):
         T.mbarrier_wait_parity(free[s], phase)
         if rows == BN:
-            T.tma_copy(KV[row : row + BN, columns : columns + width], dst, barrier=full[s])
+            T.tma_copy(KV[row : row + BN, left : left + width], dst, barrier=full[s])
         else:
             for r, c in T.grid(BN // rows, width // E):
-                first = place(table, b, tile * BN + r * rows, n)
-                left = columns + c * E
-                T.tma_copy(KV[first : first + rows, left : left + E], dst[r * rows : r * rows + rows, c * E : c * E + E], barrier=full[s])
-        if T.shuffle_elect(32):
-            T.mbarrier_arrive(full[s])
-
-    @T.macro
-    def release(free, s):
-        if T.shuffle_elect(32):
-            T.mbarrier_arrive(free[s])
-
-    @T.macro
-    def scrub(kl, kr, ke, full, s, phase, valid):
-        """Zeroes the rows past the end: whatever lies there (NaN, say) must not reach a product."""
-        if valid < BN:
-            for part in T.unroll(3, explicit=True):
-                T.mbarrier_wait_parity(full[s + part], phase)
-            for r, c in T.Parallel(BN, HALF):
-                if r >= valid:
-                    kl[r, c] = 0
-                    kr[r, c] = 0
-            for r, c in T.Parallel(BN, E):
-                if r >= valid:
-                    ke[r, c] = 0
-            T.fence_proxy_async()
-            T.sync_threads(8 + s // 3, 128)
-
-    @T.macro
-    def mask(S, first, n):
-        if first + BN > n:
-            for h, j in T.Parallel(BH, BN):
-                S[h, j] = T.if_then_else(first + j < n, S[h, j], LOW)
-
-    @T.macro
-    def finish(acc, mine, other, m, O, LSE, b, hx, split, column):
-        for h in T.Parallel(BH):
-            other[h] += mine[h]
-            mine[h] = T.if_then_else(other[h] > 0, 1.0 / other[h], 0.0)
-        for h, j in T.Parallel(BH, HALF):
-            acc[h, j] *= mine[h]
-        T.copy(acc, O[split, b, hx * BH : (hx + 1) * BH, column : column + HALF])
-        if column == 0:
-            for h in T.Parallel(BH):
-                if hx * BH + h < heads:
-                    LSE[split, b, hx * BH + h] = T.if_then_else(other[h] > 0, m[h] / LOG2E + T.log(other[h]), -T.infinity("float32"))
+                at = place(table, b, tile * BN + r * rows, n)
+                T.tma_copy(KV[at : at + rows, left + c * E : left + c * E + E], dst[r * rows : r * rows + rows, c * E : c * E + E], barrier=full[s])
+        release(full, s)
 
     @T.prim_func
     def main(
         Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((tokens, D + E), dtype), table: T.Tensor((batch, width), "int32"),
-        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads),
-            "float32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(heads, BH), batch, splits, threads=384) as (hx, b, split):
             ql, qr, kl0, kr0, kl1, kr1 = [T.alloc_shared((BH, HALF), dtype) for _ in range(6)]
             ke0, ke1, p0, p1 = [T.alloc_shared((BN, E), dtype) for _ in range(4)]
-            sm, sa, sb = [T.alloc_shared((BH,), "float32") for _ in range(3)]
+            sm, sx = T.alloc_shared((BH,), "float32"), T.alloc_shared((2, BH), "float32")
             S0, S1 = [T.alloc_fragment((BH, BN), "float32") for _ in range(2)]
             P0, P1, qe0, qe1 = [T.alloc_fragment((BH, BN), dtype) for _ in range(4)]
             OL, OR = [T.alloc_fragment((BH, HALF), "float32") for _ in range(2)]
-            m0, l0, r0, a0, c0, d0 = [T.alloc_fragment((BH,), "float32") for _ in range(6)]
-            m1, l1, r1, a1, c1 = [T.alloc_fragment((BH,), "float32") for _ in range(5)]
-            loaded = T.alloc_barrier([1])
+            m0, r0, c0, l0, m1, r1, c1, l1 = [T.alloc_fragment((BH,), "float32") for _ in range(8)]
+            loaded, maxed, made = T.alloc_barrier([1]), T.alloc_barrier([128]), T.alloc_barrier([128] * 2)
             full, free = T.alloc_barrier([1] * 6), T.alloc_barrier([4] * 6)  # of kl0, kr0, ke0, kl1, kr1, ke1
-            maxed, made0, made1 = T.alloc_barrier([128]), T.alloc_barrier([128]), T.alloc_barrier([128])
             tx = T.get_thread_binding()
-            n, start, pairs = [T.alloc_var("int32") for _ in range(3)]
+            n, start, pairs, row0, row1, next0, next1 = [T.alloc_var("int32") for _ in range(7)]
             n = lengths[b]
             start = split * T.ceildiv(T.ceildiv(n, 2 * BN), splits)
             pairs = T.max(0, T.min(T.ceildiv(T.ceildiv(n, 2 * BN), splits), T.ceildiv(n, 2 * BN) - start))
@@ -132,7 +188,6 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
                     T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, 0:HALF], ql, barrier=loaded[0])
                     T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, HALF:D], qr, barrier=loaded[0])
                     release(loaded, 0)
-                    row0, row1, next0, next1 = [T.alloc_var("int32") for _ in range(4)]
                     next0 = place(table, b, 2 * start * BN, n)
                     next1 = place(table, b, (2 * start + 1) * BN, n)
                     for i in T.serial(pairs):
@@ -148,112 +203,11 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
                         load(KV, table, b, t, row0, n, HALF, HALF, kr0, full, free, 1, (i & 1) ^ 1)
                         load(KV, table, b, t + 1, row1, n, 0, HALF, kl1, full, free, 3, (i & 1) ^ 1)
             elif tx < 128:
-                T.inc_max_nreg(240)
-                T.copy(Q[b, hx * BH : (hx + 1) * BH, D : D + E], qe0)
-                T.fill(OL, 0)
-                T.fill(m0, LOW)
-                T.fill(l0, 0)
-                T.mbarrier_wait_parity(loaded[0], 0)
-                for i in T.serial(pairs):
-                    scrub(kl0, kr0, ke0, full, 0, i & 1, n - 2 * (start + i) * BN)
-                    T.mbarrier_wait_parity(full[0], i & 1)
-                    T.wgmma_gemm(ql, kl0, S0, transpose_B=True, clear_accum=True)
-                    T.mbarrier_wait_parity(full[2], i & 1)
-                    T.wgmma_gemm(qe0, ke0, S0, transpose_B=True)
-                    T.mbarrier_wait_parity(full[1], i & 1)
-                    T.wgmma_gemm(qr, kr0, S0, transpose_B=True)
-                    T.wait_wgmma(0)
-                    release(free, 2)
-                    mask(S0, 2 * (start + i) * BN, n)
-                    T.reduce_max(S0, r0, dim=1)
-                    for h in T.Parallel(BH):
-                        r0[h] = T.max(m0[h], r0[h] * s2)
-                        a0[h] = T.exp2(m0[h] - r0[h])
-                        sm[h] = r0[h]
-                        sa[h] = a0[h]
-                    T.mbarrier_arrive(maxed[0])
-                    for h, j in T.Parallel(BH, BN):
-                        S0[h, j] = T.exp2(S0[h, j] * s2 - r0[h])
-                    T.copy(S0, P0)
-                    for h, j in T.Parallel(BH, HALF):
-                        OL[h, j] *= a0[h]
-                    T.wgmma_gemm(P0, kl0, OL)
-                    T.reduce_sum(S0, c0, dim=1)
-                    T.mbarrier_wait_parity(made1[0], i & 1)
-                    T.copy(sm, m0)
-                    T.copy(sb, d0)
-                    for h in T.Parallel(BH):
-                        l0[h] = (l0[h] * a0[h] + c0[h]) * d0[h]
-                    for h, j in T.Parallel(BH, BN):
-                        S0[h, j] *= d0[h]
-                    T.wait_wgmma(0)
-                    release(free, 0)
-                    T.copy(S0, P0)
-                    T.copy(P0, p0)
-                    T.fence_proxy_async()
-                    T.mbarrier_arrive(made0[0])
-                    for h, j in T.Parallel(BH, HALF):
-                        OL[h, j] *= d0[h]
-                    T.wgmma_gemm(p1, kl1, OL)
-                    T.wait_wgmma(0)  # no product may be in flight at the loop's end: ptxas would serialise them all
-                    release(free, 3)
-                T.copy(l0, sa)
-                T.mbarrier_arrive(maxed[0])
-                T.mbarrier_wait_parity(made1[0], pairs & 1)
-                T.copy(sb, d0)
-                finish(OL, l0, d0, m0, O, LSE, b, hx, split, 0)
+                consume(0, Q, O, LSE, (split, b), hx * BH, ql, qr, kl0, kr0, kl1, ke0, p0, p1, sm, sx, sx, loaded, full, free, maxed, made,
+                    S0, P0, qe0, OL, m0, r0, c0, l0, start, pairs, n)  # fmt: skip
             else:
-                T.inc_max_nreg(240)
-                T.copy(Q[b, hx * BH : (hx + 1) * BH, D : D + E], qe1)
-                T.fill(OR, 0)
-                T.fill(l1, 0)
-                T.mbarrier_wait_parity(loaded[0], 0)
-                for i in T.serial(pairs):
-                    scrub(kl1, kr1, ke1, full, 3, i & 1, n - (2 * (start + i) + 1) * BN)
-                    T.mbarrier_wait_parity(full[4], i & 1)
-                    T.wgmma_gemm(qr, kr1, S1, transpose_B=True, clear_accum=True)
-                    T.mbarrier_wait_parity(full[5], i & 1)
-                    T.wgmma_gemm(qe1, ke1, S1, transpose_B=True)
-                    T.mbarrier_wait_parity(full[3], i & 1)
-                    T.wgmma_gemm(ql, kl1, S1, transpose_B=True)
-                    T.wait_wgmma(0)
-                    release(free, 5)
-                    mask(S1, (2 * (start + i) + 1) * BN, n)
-                    T.reduce_max(S1, r1, dim=1)
-                    T.mbarrier_wait_parity(maxed[0], i & 1)
-                    T.copy(sm, m1)
-                    T.copy(sa, a1)
-                    for h in T.Parallel(BH):
-                        r1[h] = T.max(m1[h], r1[h] * s2)
-                        c1[h] = T.exp2(m1[h] - r1[h])
-                    for h, j in T.Parallel(BH, BN):
-                        S1[h, j] = T.exp2(S1[h, j] * s2 - r1[h])
-                    T.copy(S1, P1)
-                    T.copy(P1, p1)
-                    for h in T.Parallel(BH):
-                        sm[h] = r1[h]
-                        sb[h] = c1[h]
-                    T.fence_proxy_async()
-                    T.mbarrier_arrive(made1[0])
-                    for h in T.Parallel(BH):
-                        a1[h] *= c1[h]
-                    for h, j in T.Parallel(BH, HALF):
-                        OR[h, j] *= a1[h]
-                    T.wgmma_gemm(P1, kr1, OR)
-                    T.reduce_sum(S1, c1, dim=1)
-                    for h in T.Parallel(BH):
-                        l1[h] = l1[h] * a1[h] + c1[h]
-                    T.mbarrier_wait_parity(made0[0], i & 1)
-                    T.wgmma_gemm(p0, kr0, OR)
-                    T.wait_wgmma(1)
-                    release(free, 4)
-                    T.wait_wgmma(0)
-                    release(free, 1)
-                T.mbarrier_wait_parity(maxed[0], pairs & 1)
-                T.copy(sa, a1)
-                T.copy(l1, sb)
-                T.mbarrier_arrive(made1[0])
-                finish(OR, l1, a1, m1, O, LSE, b, hx, split, HALF)
+                consume(1, Q, O, LSE, (split, b), hx * BH, qr, ql, kr1, kl1, kr0, ke1, p1, p0, sm, sx, sx, loaded, full, free, maxed, made,
+                    S1, P1, qe1, OR, m1, r1, c1, l1, start, pairs, n)  # fmt: skip
 
     return main
 
@@ -275,6 +229,7 @@ def portable(heads: int, page: int = 64, dtype: str = "bfloat16", scale: float =
             kl, ke = T.alloc_shared((bn, D), dtype), T.alloc_shared((bn, E), dtype)
             S, P, acc = T.alloc_fragment((bh, bn), "float32"), T.alloc_shared((bh, bn), dtype), T.alloc_fragment((bh, D), "float32")
             m, mn, al, rs, l = [T.alloc_fragment((bh,), "float32") for _ in range(5)]
+            rows = T.alloc_shared((bn,), "int32")
             n = T.alloc_var("int32")
             n = lengths[b]
             T.fill(acc, 0)
@@ -283,16 +238,18 @@ def portable(heads: int, page: int = 64, dtype: str = "bfloat16", scale: float =
             T.copy(Q[b, hx * bh : (hx + 1) * bh, 0:D], ql)
             T.copy(Q[b, hx * bh : (hx + 1) * bh, D : D + E], qe)
             for j in T.serial(T.ceildiv(n, bn)):
+                for r in T.Parallel(bn):
+                    token = T.min(j * bn + r, n - 1)
+                    row = table[b, token // page] * page + token % page
+                    rows[r] = T.if_then_else(T.And(j * bn + r < n, row < tokens), row, -1)
                 for r, c in T.Parallel(bn, D):
-                    token = T.min(j * bn + r, n - 1)
-                    kl[r, c] = T.if_then_else(j * bn + r < n, KV[table[b, token // page] * page + token % page, c], 0)
+                    kl[r, c] = T.if_then_else(rows[r] >= 0, KV[T.max(rows[r], 0), c], 0)
                 for r, c in T.Parallel(bn, E):
-                    token = T.min(j * bn + r, n - 1)
-                    ke[r, c] = T.if_then_else(j * bn + r < n, KV[table[b, token // page] * page + token % page, D + c], 0)
+                    ke[r, c] = T.if_then_else(rows[r] >= 0, KV[T.max(rows[r], 0), D + c], 0)
                 T.gemm(ql, kl, S, transpose_B=True, clear_accum=True)
                 T.gemm(qe, ke, S, transpose_B=True)
                 for h, c in T.Parallel(bh, bn):
-                    S[h, c] = T.if_then_else(j * bn + c < n, S[h, c] * s2, LOW)
+                    S[h, c] = T.if_then_else(rows[c] >= 0, S[h, c] * s2, -T.infinity("float32"))
                 T.copy(m, mn)
                 T.reduce_max(S, mn, dim=1, clear=False)
                 for h in T.Parallel(bh):
@@ -353,6 +310,10 @@ def build(fast: bool, heads: int, page: int, splits: int, dtype: str, scale: flo
     """The compiled kernels of one problem: the part over the keys, and the join if they are split (else None)."""
     if not fast:
         return portable(heads, page, dtype, scale), None
+    if page % BN and page not in (8, 16, 32):  # no piece of such a page is a tile for the copy engine
+        from tilelab.kernels import sparse_mla
+
+        return sparse_mla.hopper(heads, page, splits, dtype, scale), combine(heads, splits, dtype) if splits > 1 else None
     return hopper(heads, page, splits, dtype, scale), combine(heads, splits, dtype) if splits > 1 else None
 
 
@@ -370,7 +331,7 @@ def mla_decode(
 
     Args:
         q: [B, H, 576], absorbed: 512 latent columns, then 64 rotary ones; bfloat16 or float16.
-        cache: [pages, page, 576], of q's dtype; the fast kernel takes pages of 8, 16, 32 or a multiple of 64 tokens.
+        cache: [pages, page, 576], of q's dtype; pages of 8, 16, 32 or a multiple of 64 tokens are loaded by the copy engine, others row by row.
         table: [B, max_pages] int32, the pages of each sequence in order.
         lengths: [B] int32, at most ``max_pages · page``.
         scale: of the scores; ``576 ** -0.5`` if None (DeepSeek's own is of the head before absorption: pass it).
@@ -392,7 +353,7 @@ def mla_decode(
     _, page, width_c = cache.shape
     checks.require(width == D + E and width_c == D + E, f"q and cache must have {D + E} columns, but they have {width} and {width_c}")
     checks.require(table.shape[0] == batch and lengths.shape[0] == batch, f"table and lengths must have q's batch {batch}")
-    fast = checks.hopper(q) and (page % BN == 0 or page in (8, 16, 32))
+    fast = checks.hopper(q)
     parts = splits or (choose_splits(batch, heads, table.shape[1] * page, checks.sm_count(q)) if fast else 1)
     over, join = build(fast, heads, page, parts, dtype, 576**-0.5 if scale is None else scale)
     import torch
