@@ -80,7 +80,7 @@ def test_the_report_of_a_puzzle_and_its_verdict(shell, monkeypatch):
     )
     asked = []
     puzzle = types.SimpleNamespace(id="01_copy", spec=types.SimpleNamespace(entry="copy"), check=lambda k: asked.append(k) or report)
-    monkeypatch.setattr(tilelab.course, "puzzle", lambda name: puzzle, raising=False)
+    monkeypatch.setattr(tilelab.course, "puzzle", lambda name, lang: puzzle, raising=False)
     shell.user_ns["copy"] = "the learner's kernel"
     check.check_cell("1", "en", "")
     assert asked == ["the learner's kernel"]
@@ -88,7 +88,7 @@ def test_the_report_of_a_puzzle_and_its_verdict(shell, monkeypatch):
 
 
 def test_an_input_error_is_shown_not_raised(shell, monkeypatch):
-    def refuse(name):
+    def refuse(name, lang):
         raise InputError("no such puzzle <x>", fix="try 1")
 
     monkeypatch.setattr(tilelab.course, "puzzle", refuse, raising=False)
