@@ -17,7 +17,7 @@ from tilelab.views import schema_pipeline, schema_program, schema_resources, sch
 
 OUT = Path(__file__).parent / "shared" / "generated.ts"
 _RECORDS = (
-    schema.Fact, schema.Conflict, schema.Place, schema.Arrays, schema.LayoutRecord, schema.LayoutData, schema.ViewRecord,
+    schema.Fact, schema.Conflict, schema.Place, schema.Arrays, schema.LayoutFrame, schema.LayoutThrough, schema.LayoutRecord, schema.LayoutData, schema.ViewRecord,
     schema_trace.TraceFile, schema_trace.TraceSteps, schema_trace.TraceBuffer, schema_trace.TraceValue, schema_trace.TracePrint,
     schema_trace.TraceFinding, schema_trace.TraceOperand, schema_trace.TraceNan, schema_trace.TraceBreak, schema_trace.TraceWatch,
     schema_trace.TraceData, schema_trace.TraceViewRecord,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from tilelab.layout_make import make_fragment, row_major, swizzled
+from tilelab.trace import Event, Trace
 from tilelab.views import layout
 
 GRID_LEFT, GRID_TOP = 32, 20
@@ -185,3 +187,28 @@ def test_256_by_256_paints_at_once_and_hovers_smoothly(show):
     )
     assert spent < 50  # two or three frames at worst on a busy machine; 16.7 is one
     assert page.locator(".tl-view *").count() < 400  # painted, not built of 65,536 nodes
+
+
+def test_values_are_walked_over_step_by_step(show):
+    tile = np.arange(32.0).reshape(8, 4)
+    steps = [Event(index=k, block=(0, 0, 0), role="", text=f"x = {k}", loc=None, loops={}, after={"x": tile * k}) for k in (1, 2, 3)]
+    page = show(layout(make_fragment((8, 4), lambda i, j: (i * 4 + j, 0), name="x"), trace=Trace(outputs={}, events=tuple(steps))))
+    status = point(page, "tile", 2, 1, 8, 4, click=True)
+    expect(status).to_have_attribute("data-value", "27")
+    page.get_by_label("step", exact=True).press("ArrowLeft")
+    expect(page.locator("output")).to_contain_text("x = 2")
+    point(page, "tile", 2, 1, 8, 4)
+    expect(status).to_have_attribute("data-value", "18")
+
+
+def test_a_fragment_is_seen_through_shared_memory(show):
+    page = show(layout("mma.m16n8k16.D", through=row_major((16, 8), dtype="float32", name="s")))
+    expect(page.locator('[data-panel="through"]')).to_contain_text("at most 2 passes")
+    status = point(page, "through", 1, 8, 4, 32)  # word 40 is element (5, 0)
+    expect(status).to_have_attribute("data-element", "5,0")
+    expect(status).to_have_attribute("data-thread", "20")
+
+
+def test_the_registers_shown_first_are_of_a_thread_that_has_some(show):
+    page = show(layout(make_fragment((8, 4), lambda i, j: (64 + i * 4 + j, 0), threads=128, name="late")))
+    expect(page.locator('[data-panel="registers"] h4')).to_contain_text("thread 64")

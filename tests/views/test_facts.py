@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tilelab.layout_make import atom, make_fragment, make_shared, row_major, swizzled
 from tilelab.analysis.banks import conflicts, wavefronts
+from tilelab.layout_make import atom, make_fragment, make_shared, row_major, swizzled
 from tilelab.views.layout_facts import arrangement, facts, made_of, replicas
 
 

@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--num-stages", default=None, metavar="2,3,…", help="whatif: stages of every pipelined loop")
     parser.add_argument("--threads", default=None, metavar="128,…", help="whatif: threads of a block")
     parser.add_argument("--pad", default=None, metavar="0,8,…", help="whatif: unused elements after each row of the shared buffers")
-    parser.add_argument("--step", type=int, default=None, metavar="N", help="trace: the step shown. Default: first NaN, error, or last")
+    parser.add_argument(
+        "--step", type=int, default=None, metavar="N", help="the step shown; trace, Default: first NaN, error, or last; layout: its values"
+    )
+    parser.add_argument("--values", action="store_true", help="layout: run the kernel and show values on it, step by step")
     parser.add_argument(
         "--break", dest="breaks", action="append", default=[], metavar="WHERE", help="trace: a line, condition, nan, oob or code; repeats"
     )
@@ -69,22 +72,29 @@ def _layout(args: argparse.Namespace) -> Any:
     from tilelab.views import layout
 
     loaded = load_kernel(args.kernel)
-    return layout(loaded.kernel, args.buffer, target=args.target, consts=options.consts(args), lang=args.lang)
+    more = {"trace": _run(args, loaded), "step": args.step, "block": options.block(args)} if args.step is not None or args.values else {}
+    return layout(loaded.kernel, args.buffer, target=args.target, consts=options.consts(args), lang=args.lang, **more)
 
 
-def _trace(args: argparse.Namespace) -> Any:
+def _run(args: argparse.Namespace, loaded: Any) -> Any:
+    """Simulate the kernel, recording the block that was asked for."""
     from tilelab import api
-    from tilelab.loading import load_kernel, shown_files
+    from tilelab.loading import shown_files
     from tilelab.tensors import default_inputs
     from tilelab.trace import SimParams
-    from tilelab.views import trace
 
     consts, block = options.consts(args), options.block(args)
-    loaded = load_kernel(args.kernel)
     program = api.program_of(loaded.kernel, consts=consts, files=shown_files(loaded))
     inputs = api.sizes(program, consts) | default_inputs(program, seed=args.seed, how=options.inputs(args), consts=consts)
     params = api.canonical(SimParams(seed=args.seed, target=args.target, record_blocks=(block,)))
-    ran = api.run(program, inputs, level=args.level, params=params)
+    return api.run(program, inputs, level=args.level, params=params)
+
+
+def _trace(args: argparse.Namespace) -> Any:
+    from tilelab.loading import load_kernel
+    from tilelab.views import trace
+
+    ran, block = _run(args, load_kernel(args.kernel)), options.block(args)
     return trace(ran, buffer=args.buffer, block=block, at=args.step, breaks=args.breaks, watches=args.watch, lang=args.lang)
 
 

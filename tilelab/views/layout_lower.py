@@ -53,10 +53,38 @@ def text(view: View) -> str:
         for c in r["conflicts"]:
             names = ", ".join(f"{word(key, view.lang)} {c[key]}" for key in ("before", "after", "ideal"))
             lines.append(f"  {word(c['pattern'], view.lang)}: {names} {word('wavefronts', view.lang)}")
+    lines += [f"  {line}" for line in through_lines(view)]
+    if "value" in r["arrays"]:
+        lines += ["", *_values(r, view.lang)]
     others = [o for o in view.data["layouts"] if o is not r]
     if others:
         lines += ["", *(f"{o['name']}: {headline(o, view.lang)}" for o in others)]
     return "\n".join(lines) + "\n"
+
+
+def through_lines(view: View) -> list[str]:
+    """Return what the threads find where in the other layout of each pair with the selected one."""
+    layouts, at, out = view.data["layouts"], view.data["selected"], []
+    for p in view.data["through"]:
+        if at in (p["fragment"], p["shared"]):
+            passes = p["passes"]
+            names = {"fragment": layouts[p["fragment"]]["name"], "shared": layouts[p["shared"]]["name"]}
+            out.append(word("through_line", view.lang, **names, worst=max(passes, default=0), mean=f"{np.mean(passes):.3g}"))
+    return out
+
+
+def _values(r: Record, lang: str) -> list[str]:
+    """The values on the first elements, and the step that they are of."""
+    cells, frame = grid(r, "value")[:_TALL, :_WIDE], r["frames"][-1] if r["frames"] else None
+    missing = grid({**r, "arrays": {"value": frame["unwritten"]}}, "value")[:_TALL, :_WIDE] if frame else np.zeros(cells.shape)
+    texts = [["·" if m else _short_value(v) for v, m in zip(*rows, strict=True)] for rows in zip(cells, missing, strict=True)]
+    wide = max(len(t) for row in texts for t in row)
+    title = word("value", lang) + (f" · {word('step', lang)} {frame['step']}: {frame['text']}" if frame else "")
+    return [title, *("     " + " ".join(f"{t:>{wide}}" for t in row) for row in texts)]
+
+
+def _short_value(v: Any) -> str:
+    return f"{v:.4g}" if isinstance(v, np.floating) else str(v)
 
 
 def _cells(r: Record, lang: str) -> list[str]:

@@ -16,10 +16,13 @@ from tilelab.artifact import Artifact
 from tilelab.errors import InputError
 from tilelab.finding import KernelRefused
 from tilelab.layout import BANK_BYTES, Layout, shape_text
+from tilelab.trace import Trace
 from tilelab.views import layout_facts
 from tilelab.views.conflict_view import conflict
 from tilelab.views.formula import formula
-from tilelab.views.schema import LayoutRecord
+from tilelab.views.layout_through import moved, pairs_of
+from tilelab.views.layout_values import frames_of
+from tilelab.views.schema import LayoutFrame, LayoutRecord
 from tilelab.views.view import View
 
 _MOST = 1 << 24  # elements × copies that one view may hold
@@ -37,6 +40,10 @@ def layout(
     threads: int = 0,
     replicate: int = 1,
     values: Any = None,
+    trace: Trace | None = None,
+    step: int | None = None,
+    block: Sequence[int] | None = None,
+    through: Any = None,
     axes: tuple[int, int] | None = None,
     at: Sequence[int] | None = None,
     lang: str = "en",
@@ -55,6 +62,11 @@ def layout(
         threads: Threads of the block, where the source has none.
         replicate: Copies of each element, for a fragment's function.
         values: An array of the layout's shape, shown on the elements.
+        trace: A run of the kernel that recorded a block: its values are shown on the buffers, and the steps can be walked.
+        step: The step of the trace up to which values are shown. Default: the last.
+        block: Which of the trace's blocks. Default: the first.
+        through: A shared layout of the same shape (a buffer's name, or anything that ``source`` may be but a kernel): where the threads of
+            a fragment find their elements in it. In a kernel, what is copied between the two is shown by itself.
         axes: Which axes run down and across. Default: the last two.
         at: Where to cut the other axes, one index for each axis. Default: zeros.
         lang: Language of the fixed words, ``"en"`` or ``"zh"``.
@@ -67,19 +79,44 @@ def layout(
     """
     given = {"shape": shape, "kind": kind, "dtype": dtype, "threads": threads, "replicate": replicate}
     try:
-        layouts, canonical = _layouts(source, target, consts, given)
+        layouts, canonical, tile = _layouts(source, target, consts, given)
     except KernelRefused as refused:
         if refused.finding.code == "TL402" and all(m.get("owners") for m in refused.finding.evidence.get("maps", ({},))):
             return conflict(refused.finding, lang=lang)
         raise
     selected = _select(layouts, buffer)
     shown = layouts[selected]
-    records = [record(one, values=values if one is shown else None, axes=axes if one is shown else None, at=at if one is shown else None)
-               for one in layouts]  # fmt: skip
-    return View(kind="layout", title=shown.name, data={"layouts": records, "selected": selected, "target": canonical}, lang=lang)
+    wanted = moved(tile) if tile is not None else set()
+    if through is not None:
+        known = [one for one in layouts if one.name == through] if isinstance(through, str) else []
+        other = known[0] if known else _layouts(through, target, consts, given)[0][0]
+        layouts = layouts if known else [*layouts, other]
+        wanted = {*wanted, (shown.name, other.name), (other.name, shown.name)}
+    frames = [frames_of(trace, one, step=step, block=block) if trace is not None and one.kind != "loop" else [] for one in layouts]
+    records = [
+        record(
+            one, values=values if one is shown else None, axes=axes if one is shown else None, at=at if one is shown else None, frames=held
+        )
+        for one, held in zip(layouts, frames, strict=True)
+    ]  # fmt: skip
+    pairs = pairs_of(layouts, wanted)
+    if through is not None and not any(layouts[p["fragment"]] is shown or layouts[p["shared"]] is shown for p in pairs):
+        raise InputError(
+            f"{shown.name} ({shape_text(shown.shape)}) does not go through {other.name} ({shape_text(other.shape)})",
+            fix="give a fragment and a shared layout of its shape",
+        )
+    data = {"layouts": records, "through": pairs, "selected": selected, "target": canonical}
+    return View(kind="layout", title=shown.name, data=data, lang=lang)
 
 
-def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = None, at: Sequence[int] | None = None) -> LayoutRecord:
+def record(
+    one: Layout,
+    *,
+    values: Any = None,
+    axes: tuple[int, int] | None = None,
+    at: Sequence[int] | None = None,
+    frames: Sequence[LayoutFrame] = (),
+) -> LayoutRecord:
     """Return what the view draws of one layout."""
     if one.size * one.map.replicate_extent > _MOST:
         raise InputError(f"{one.name} has {one.size * one.map.replicate_extent} places: too many to draw", fix="show a smaller tile")
@@ -97,6 +134,8 @@ def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = No
         raise InputError(broken[0].message, fix=broken[0].fix)
     if values is not None:
         arrays["value"] = _values(one, values)
+    elif frames:
+        arrays["value"] = frames[-1]["value"]
     everything: Any = {
         "name": one.name,
         "layout": one.kind,
@@ -114,6 +153,7 @@ def record(one: Layout, *, values: Any = None, axes: tuple[int, int] | None = No
         "findings": [f.to_json() for f in broken],
         "loc": {"file": one.loc.file, "line": one.loc.line} if one.loc else None,
         "arrays": arrays,
+        "frames": list(frames),
     }
     return cast(LayoutRecord, everything)
 
@@ -165,12 +205,14 @@ def _cut(one: Layout, at: Sequence[int] | None) -> list[int]:
 
 
 # --------------------------------------------------------------------------------------------------- sources
-def _layouts(source: Any, target: str, consts: Mapping[str, Any] | None, given: Mapping[str, Any]) -> tuple[list[Layout], str]:
+def _layouts(
+    source: Any, target: str, consts: Mapping[str, Any] | None, given: Mapping[str, Any]
+) -> tuple[list[Layout], str, ir.Program | None]:
     for test, make in _SOURCES:
         if test(source, given):
-            return [make(source, given)], ""
+            return [make(source, given)], "", None
     artifact = source if isinstance(source, Artifact) else import_module("tilelab.compiler").lower(source, target=target, consts=consts)
-    return _of_artifact(artifact), artifact.target
+    return _of_artifact(artifact), artifact.target, artifact.tile
 
 
 def _of_artifact(artifact: Artifact) -> list[Layout]:

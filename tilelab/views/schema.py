@@ -44,8 +44,26 @@ class Arrays(TypedDict, total=False):
     value: Array
 
 
+class LayoutFrame(TypedDict):
+    """Values after one step of a Trace: the statement that wrote them, its line, arrays of the layout's shape (``unwritten`` 1: nothing yet)."""
+
+    step: int
+    text: str
+    line: int
+    value: Array
+    unwritten: Array
+
+
+class LayoutThrough(TypedDict):
+    """A fragment and a shared buffer of one shape (places in the list of layouts): ``passes`` over the banks, register by register."""
+
+    fragment: int
+    shared: int
+    passes: list[int]
+
+
 class LayoutRecord(TypedDict):
-    """One layout."""
+    """One layout; ``frames`` are values on it at the steps of a Trace, in order."""
 
     name: str
     layout: str
@@ -67,12 +85,14 @@ class LayoutRecord(TypedDict):
     findings: list[dict[str, Any]]
     loc: Place | None
     arrays: Arrays
+    frames: list[LayoutFrame]
 
 
 class LayoutData(TypedDict):
     """The data of the layout view: one record for each buffer or loop, and which one is shown first."""
 
     layouts: list[LayoutRecord]
+    through: list[LayoutThrough]
     selected: int
     target: str
 

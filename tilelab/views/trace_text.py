@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tilelab.errors import InputError
 from tilelab.ir import SourceLoc
 from tilelab.trace import PrintRecord
 
@@ -57,16 +58,78 @@ def filter_prints(
     block: tuple[int, int, int] | None = None,
     thread: tuple[int, int, int] | None = None,
     name: str | None = None,
+    loops: Mapping[str, int] | None = None,
 ) -> list[PrintRecord]:
-    """Return the records of that line, block, thread and buffer; None means any."""
+    """Return the records of that line, block, thread, name (of the buffer, or the message) and iteration; None means any."""
     return [
         r
         for r in records
         if (line is None or (r.loc is not None and r.loc.line == line))
         and (block is None or r.block == block)
         and (thread is None or r.thread == thread)
-        and (name is None or r.name == name)
+        and (name is None or name in (r.name, r.message.strip()))
+        and all(r.loops.get(k) == v for k, v in (loops or {}).items())
     ]
+
+
+def read_filter(text: str) -> dict[str, Any]:
+    """Read ``"16 name=acc thread=3,0,0 k=2"`` as arguments of :func:`filter_prints`; ``block=all`` stays as it is.
+
+    Raises:
+        InputError: A part is not such a filter.
+    """
+    asked: dict[str, Any] = {}
+    for part in text.split():
+        key, eq, value = part.partition("=")
+        numbers = value.split(",")
+        if not eq and part.isdigit():
+            asked["line"] = int(part)
+        elif key == "line" and value.isdigit():
+            asked["line"] = int(value)
+        elif key == "block" and value == "all":
+            asked["block"] = value
+        elif key in ("block", "thread") and len(numbers) <= 3 and all(n.isdigit() for n in numbers):
+            asked[key] = (*map(int, numbers), 0, 0)[:3]
+        elif key == "name" and value:
+            asked["name"] = value
+        elif key not in ("line", "block", "thread", "name") and key.isidentifier() and value.lstrip("-").isdigit():
+            asked.setdefault("loops", {})[key] = int(value)
+        else:
+            raise InputError(
+                f"{part!r} filters nothing", fix="give line=16, block=1,0,0, block=all, thread=3, name=acc, or a loop such as k=2"
+            )
+    return asked
+
+
+def heat_text(name: str, value: Any, *, rows: int = 16, columns: int = 64) -> str:
+    """Return a heat map in characters, from low (``·``) to high (``█``), ``!`` for NaN or Inf and a blank for what nobody wrote.
+
+    Of an array larger than ``rows`` × ``columns`` a character is the mean of a box of elements (``!`` if any of them is bad).
+    """
+    array = np.ma.asanyarray(value)
+    grid = np.ma.atleast_2d(array.reshape(-1, array.shape[-1]) if array.ndim > 1 else array)
+    data, empty = np.asarray(np.ma.getdata(grid), np.float64), np.ma.getmaskarray(grid)
+    finite = data[np.isfinite(data) & ~empty]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    tall, wide = -(-data.shape[0] // rows), -(-data.shape[1] // columns)
+    lines = []
+    for y in range(0, data.shape[0], tall):
+        cells = []
+        for x in range(0, data.shape[1], wide):
+            box, gone = data[y : y + tall, x : x + wide], empty[y : y + tall, x : x + wide]
+            part = box[~gone]
+            good = part[np.isfinite(part)]
+            cells.append(" " if not part.size else "!" if good.size < part.size else _HEAT[_shade(float(good.mean()), low, high)])
+        lines.append("  " + "".join(cells))
+    each = f", a character is {tall}×{wide} elements" if tall * wide > 1 else ""
+    return "\n".join([f"{name}: {list(np.shape(value))} from {low:.5g} ({_HEAT[0]}) to {high:.5g} ({_HEAT[-1]}){each}", *lines])
+
+
+_HEAT = "·░▒▓█"
+
+
+def _shade(value: float, low: float, high: float) -> int:
+    return min(len(_HEAT) - 1, int((value - low) / (high - low) * len(_HEAT))) if high > low else 0
 
 
 def prints_text(records: Sequence[PrintRecord], *, limit: int = 20) -> str:

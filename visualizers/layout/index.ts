@@ -22,6 +22,8 @@ class LayoutView {
   private now: Selection = NOTHING;
   private pinned = false;
   private shownThread = 0;
+  private partner: LayoutModel | null = null; // the shared buffer through which the fragment is shown
+  private frame = -1;
   private built = 0; // width it was laid out for, in pixels
   private grids = new Map<Place, Grid>();
   private registersTitle: ChildNode | null = null;
@@ -35,6 +37,7 @@ class LayoutView {
     this.root.style.setProperty("--tl-mono", MONO);
     el.append(h("style", {}, THEME + style), this.root);
     [this.record, this.m, this.slice, this.by, this.axes, this.at] = this.open(view.data.selected);
+    this.begin();
     this.build();
   }
 
@@ -59,8 +62,20 @@ class LayoutView {
     [this.record, this.m, this.slice, this.by, this.axes, this.at] = this.open(which);
     this.now = NOTHING;
     this.pinned = false;
-    this.shownThread = 0;
+    this.begin();
     this.build();
+  }
+
+  /** The thread of the first element, the last step, and the first shared buffer of the same shape. */
+  private begin(): void {
+    this.shownThread = Math.max(0, this.m.owners(0)[0]?.thread ?? 0);
+    this.frame = this.m.steps.length - 1;
+    this.partner = this.partners()[0]?.[1] ?? null;
+  }
+
+  private partners(): [string, LayoutModel][] {
+    const { layouts, through } = this.view.data;
+    return (through ?? []).filter(p => layouts[p.fragment] === this.record).map(p => [layouts[p.shared]!.name, new LayoutModel(layouts[p.shared]!)]);
   }
 
   // ----------------------------------------------------------------------------------------------- building
@@ -100,9 +115,19 @@ class LayoutView {
     if (ways.length > 1) {
       bar.append(choice(this.t("colour_by"), ways.map(w => [w, this.t(w)] as const), this.by, v => {
         this.by = v as panels.ColourBy;
-        this.redraw();
+        this.build();
+        this.root.querySelector<HTMLElement>(`select[aria-label="${this.t("colour_by")}"]`)?.focus();
       }));
     }
+    const partners = this.partners();
+    if (partners.length > 1) {
+      const at = partners.findIndex(([, p]) => p.record === this.partner?.record);
+      bar.append(choice(this.t("through_pick"), partners.map(([name], k) => [String(k), name] as const), String(at), v => {
+        this.partner = partners[Number(v)]![1];
+        this.build();
+      }));
+    }
+    if (this.m.steps.length > 1) bar.append(this.stepper());
     if (r.shape.length > 2) this.axesChoices(bar);
     const zoom = (sign: string, key: string, steps: number): HTMLElement =>
       h("button", { type: "button", "aria-label": this.t(key), title: this.t(key), onclick: () => this.zoom(steps) }, sign);
@@ -111,6 +136,24 @@ class LayoutView {
       h("button", { type: "button", class: "tl-lang", onclick: () => this.speak() }, this.t("language"))
     );
     return bar;
+  }
+
+  /** Walks over the steps of a run that wrote this buffer. */
+  private stepper(): HTMLElement {
+    const { steps } = this.m, told = h("output", { class: "tl-soft" });
+    const say = (): void => {
+      const s = steps[this.frame]!;
+      told.textContent = `${s.step} · ${s.line ? `${this.t("line")} ${s.line} · ` : ""}${s.text.length > 60 ? `${s.text.slice(0, 59)}…` : s.text}`;
+    };
+    const slider = h("input", { type: "range", min: 0, max: steps.length - 1, value: this.frame, "aria-label": this.t("step"), oninput: () => {
+      this.frame = Number(slider.value);
+      this.m.showFrame(this.frame);
+      say();
+      this.redraw();
+    } });
+    this.m.showFrame(this.frame);
+    say();
+    return h("label", {}, h("span", {}, this.t("step")), slider, told);
   }
 
   private axesChoices(bar: HTMLElement): void {
@@ -140,7 +183,7 @@ class LayoutView {
   }
 
   private zoom(steps: number): void {
-    for (const place of ["tile", "before"] as const) this.grids.get(place)?.zoomBy(steps);
+    for (const place of ["tile", "before", "through"] as const) this.grids.get(place)?.zoomBy(steps);
   }
 
   private speak(): void {
@@ -159,7 +202,7 @@ class LayoutView {
       const wide: [number, number] = [side ? Math.min(430, (inner - 30) / 2) : inner, 430];
       const memory = this.panel("memory", this.t("memory"), this.t("memory_hint"), panels.memory(this.m), [Math.min(840, inner), 420]);
       const tiles = (["before", "tile"] as const).map(place =>
-        this.panel(place, this.t(place === "before" ? "before" : "after"), `${this.t("bank_hint")} · ${axes}`, this.source(place), wide));
+        this.panel(place, this.t(place === "before" ? "before" : "after"), `${this.by === "value" ? this.t("value_hint") : this.t("bank_hint")} · ${axes}`, this.source(place), wide));
       const rest = [this.banks(), memory];
       const beside = inner - 2 * (this.grids.get("tile")!.pixels[0] + 30) >= 520; // room for the rest beside narrow tiles
       return h("div", { class: "tl-panels" }, ...tiles, ...(beside ? [h("div", { class: "tl-side" }, ...rest)] : rest));
@@ -169,10 +212,21 @@ class LayoutView {
     this.registersTitle = registers.querySelector("h4")!.firstChild;
     return h("div", { class: "tl-panels" },
       this.panel("tile", this.t("tile"), axes, this.source("tile"), [left, 540]),
-      h("div", { class: "tl-side" }, this.panel("threads", this.t("threads_title"), this.t("threads_hint"), this.source("threads"), [right, 300]), registers));
+      h("div", { class: "tl-side" }, this.panel("threads", this.t("threads_title"), this.t("threads_hint"), this.source("threads"), [right, 300]), registers, this.throughPanel(right)));
+  }
+
+  private throughPanel(width: number): HTMLElement | null {
+    if (!this.partner) return null;
+    const { layouts, through } = this.view.data, pair = through.find(p => layouts[p.fragment] === this.record && layouts[p.shared] === this.partner!.record)!;
+    const name = this.partner.record.name, worst = Math.max(0, ...pair.passes), mean = pair.passes.reduce((a, b) => a + b, 0) / Math.max(1, pair.passes.length);
+    const panel = this.panel("through", this.t("through", { name }), this.t("through_hint"), this.source("through"), [width, 360]);
+    const told = this.t("through_line", { fragment: this.record.name, shared: name, worst, mean: Number(mean.toPrecision(3)) });
+    panel.append(h("p", { class: worst > 1 ? "tl-soft" : "tl-good" }, told));
+    return panel;
   }
 
   private source(place: Place): GridSource {
+    if (place === "through") return panels.through(this.m, this.partner!);
     if (place === "threads") return panels.threads(this.m, this.t("warp"));
     if (place === "registers") return panels.registers(this.m, this.shownThread, this.by);
     return place === "memory" ? panels.memory(this.m) : panels.tile(this.m, this.slice, this.by, place === "before");
@@ -214,6 +268,7 @@ class LayoutView {
   private select(place: Place, item: number): Selection {
     if (place === "threads") return this.m.atThread(item);
     if (place === "registers") return this.m.atRegister(this.shownThread, item);
+    if (place === "through") return this.m.atElement(this.partner!.inWord(item).find(e => e < this.m.size) ?? -1);
     return place === "memory" ? this.m.atWord(item) : this.m.atElement(item);
   }
 
@@ -250,7 +305,7 @@ class LayoutView {
       this.grids.get("registers")?.show(this.source("registers"));
       if (this.registersTitle) this.registersTitle.textContent = this.t("registers_of", { thread: now.thread });
     }
-    for (const [place, grid] of this.grids) grid.mark(marks(m, place, now));
+    for (const [place, grid] of this.grids) grid.mark(marks(m, place, now, this.partner));
     this.say();
     this.tell();
   }
@@ -286,7 +341,7 @@ class LayoutView {
       add("register", now.register);
     }
     if (now.word >= 0) this.sayWord(add, set, parts);
-    if (now.element >= 0 && m.value) {
+    if (now.element >= 0 && m.value && !m.missing(now.element)) {
       set("value", m.value[now.element]);
       add("value", panels.short(m.value[now.element]!));
     }

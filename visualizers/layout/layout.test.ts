@@ -80,7 +80,9 @@ it("cuts an array of any rank along any two axes", () => {
 
 it("wraps a long vector in rows of 32 and leaves others alone", () => {
   expect([new Slice([256], [0], [0]).rows, new Slice([256], [0], [0]).columns]).toEqual([8, 32]);
-  expect(new Slice([100], [0], [0]).rows).toBe(1);
+  expect(new Slice([100], [0], [0]).rows).toBe(4);
+  expect(new Slice([100], [0], [0]).element(3, 4)).toBe(-1);
+  expect(new Slice([64], [0], [0]).rows).toBe(1);
   expect(new Slice([256], [0], [0]).element(2, 9)).toBe(73);
 });
 
@@ -131,4 +133,24 @@ describe("panels", () => {
   it("writes numbers as short as a cell needs", () => {
     expect([0, 0.25, -3.14159, 123456, 1e-7, NaN].map(short)).toEqual(["0", "0.25", "-3.14", "1.2e+5", "1.0e-7", "NaN"]);
   });
+});
+
+describe("values at steps", () => {
+  const dense = (values: number[]): { shape: number[]; form: "dense"; type: "f32"; base64: string } =>
+    ({ shape: [2, 2], form: "dense", type: "f32", base64: Buffer.from(Float32Array.from(values).buffer).toString("base64") });
+  const record = { ...open("layout_copies.json").record, shape: [2, 2] };
+  const frames = [[1, 2, NaN, Infinity], [-5, 0, 1, 7]].map((v, k) => ({ step: k, text: "", line: 0, value: dense(v), unwritten: dense(k ? [0, 0, 0, 0] : [1, 0, 0, 0]) }));
+  const m = new LayoutModel({ ...record, arrays: { ...record.arrays, value: dense([-5, 0, 1, 7]) }, frames });
+
+  it("have one scale, of what is finite", () => expect(m.range).toEqual([-5, 7]));
+
+  it("are shown one after the other", () => {
+    m.showFrame(0);
+    expect([...m.value!]).toEqual([1, 2, NaN, Infinity]);
+    expect([0, 1].map(e => m.missing(e))).toEqual([true, false]);
+    m.showFrame(1);
+    expect([...m.value!]).toEqual([-5, 0, 1, 7]);
+  });
+
+  it("say what is not finite", () => expect([NaN, Infinity, -Infinity, 0.5].map(short)).toEqual(["NaN", "inf", "−inf", "0.5"]));
 });

@@ -2,9 +2,10 @@
 import type { Marks } from "@tilelab/shared/grid";
 import type { LayoutModel, Selection } from "./model.ts";
 
-export type Place = "tile" | "before" | "threads" | "registers" | "memory";
+export type Place = "tile" | "before" | "threads" | "registers" | "memory" | "through";
 
-export function marks(m: LayoutModel, place: Place, s: Selection): Marks {
+export function marks(m: LayoutModel, place: Place, s: Selection, shared: LayoutModel | null = null): Marks {
+  if (place === "through") return shared ? inShared(m, shared, s) : { focus: new Set(), kin: new Set() };
   const made: Marks = { focus: new Set(), kin: new Set() };
   WAYS[place](m, s, made.focus as Set<number>, made.kin as Set<number>);
   return made.kin.size < (place === "memory" ? m.record.words : m.size) ? made : { focus: made.focus, kin: new Set() };
@@ -12,7 +13,15 @@ export function marks(m: LayoutModel, place: Place, s: Selection): Marks {
 
 type Way = (m: LayoutModel, s: Selection, focus: Set<number>, kin: Set<number>) => void;
 
-const WAYS: Record<Place, Way> = {
+/** The word of the element, and the words in which its thread finds the rest. */
+function inShared(m: LayoutModel, shared: LayoutModel, s: Selection): Marks {
+  const word = s.element < 0 ? -1 : shared.word![s.element]!;
+  const kin = new Set<number>();
+  if (s.thread >= 0) for (const e of m.held(s.thread)) if (e >= 0) kin.add(shared.word![e]!);
+  return { focus: new Set(word < 0 ? [] : [word]), kin: kin.size < shared.record.words ? kin : new Set() };
+}
+
+const WAYS: Record<Exclude<Place, "through">, Way> = {
   threads(m, s, focus) {
     const owners = m.owners(s.element).map(o => o.thread);
     for (const t of owners.length ? owners : [s.thread]) if (t >= 0) focus.add(t);

@@ -23,12 +23,14 @@ export class LayoutModel {
   readonly bank: Flat | null;
   readonly bankBefore: Flat | null;
   readonly word: Flat | null;
-  readonly value: Flat | null;
+  value: Flat | null;
   private readonly byThread: Inverse | null;
   private readonly byWord: Inverse | null;
   private banks: Inverse[] | null = null;
   private readonly strides: number[];
-  readonly range: readonly [number, number];
+  private unwritten: Flat | null = null;
+  private readonly frames = new Map<number, Flat>();
+  range: readonly [number, number];
 
   constructor(readonly record: LayoutRecord) {
     const get = (name: keyof LayoutRecord["arrays"]): Flat | null => {
@@ -48,6 +50,32 @@ export class LayoutModel {
     this.byWord = this.word && new Inverse(this.word, record.words);
     this.strides = record.shape.map((_, k) => record.shape.slice(k + 1).reduce((a, n) => a * n, 1));
     this.range = this.value ? extent(this.value) : [0, 0];
+    for (let k = 0; k < this.steps.length; k++) {  // one scale for all steps
+      const [low, high] = extent(this.frame(k));
+      this.range = [Math.min(this.range[0], low), Math.max(this.range[1], high)];
+    }
+  }
+
+  /** The steps at which values are known. */
+  get steps(): LayoutRecord["frames"] {
+    return this.record.frames ?? [];
+  }
+
+  /** Shows the values after the `k`th of the steps. */
+  showFrame(k: number): void {
+    this.value = this.frame(k);
+    this.unwritten = decode(this.steps[k]!.unwritten).data;
+  }
+
+  /** Whether nobody has written an element yet, at the step that is shown. */
+  missing(element: number): boolean {
+    return this.unwritten?.[element] === 1;
+  }
+
+  private frame(k: number): Flat {
+    const known = this.frames.get(k) ?? decode(this.steps[k]!.value).data;
+    this.frames.set(k, known);
+    return known;
   }
 
   coordinates(element: number): number[] {
@@ -114,6 +142,7 @@ export class LayoutModel {
 function extent(data: Flat): [number, number] {
   let low = Infinity, high = -Infinity;
   for (const v of data) {
+    if (!Number.isFinite(v)) continue;
     if (v < low) low = v;
     if (v > high) high = v;
   }

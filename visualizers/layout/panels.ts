@@ -1,14 +1,16 @@
 /** The grids of the layout view: the tile by owner or by bank, the threads, one thread's registers, and shared memory itself. */
 import { bankColour, rampAt, rgb, threadColour, type Rgb } from "@tilelab/shared/colour";
+import { BAD, EMPTY } from "@tilelab/shared/generated";
 import type { GridSource } from "@tilelab/shared/grid";
 import type { LayoutModel, Slice } from "./model.ts";
 
 export type ColourBy = "thread" | "register" | "bank" | "value";
 
-const EMPTY: Rgb = rgb("#8b95a1");
+const empty = rgb(EMPTY), bad = rgb(BAD);
 
 /** A number as short as a cell needs it. */
 export function short(value: number): string {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "inf" : "−inf";
   if (Number.isInteger(value) && Math.abs(value) < 1e5) return String(value);
   return Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
@@ -17,7 +19,7 @@ export function short(value: number): string {
 export function painter(m: LayoutModel, by: ColourBy, before = false): (element: number) => Rgb {
   if (by === "value" && m.value) {
     const [low, high] = m.range, data = m.value;
-    return e => (Number.isNaN(data[e]!) ? EMPTY : rampAt(high > low ? (data[e]! - low) / (high - low) : 0.5));
+    return e => (m.missing(e) ? empty : !Number.isFinite(data[e]!) ? bad : rampAt(high > low ? (data[e]! - low) / (high - low) : 0.5));
   }
   if (m.thread && m.register) {
     const { thread, register } = m, last = Math.max(1, m.record.registers - 1);
@@ -31,7 +33,7 @@ export function painter(m: LayoutModel, by: ColourBy, before = false): (element:
 export function tile(m: LayoutModel, slice: Slice, by: ColourBy, before = false): GridSource {
   const { thread, register, value } = m, bank = before ? m.bankBefore : m.bank;
   const labels = (e: number): string[] => {
-    const out = by === "value" && value ? [short(value[e]!)] : [];
+    const out = by === "value" && value ? [m.missing(e) ? "·" : short(value[e]!)] : [];
     if (thread && register) return [...out, `T${thread[e * m.copies]}·r${register[e * m.copies]}`, `T${thread[e * m.copies]}`];
     return [...out, String(bank![e])];
   };
@@ -57,12 +59,12 @@ export function registers(m: LayoutModel, thread: number, by: ColourBy): GridSou
   const n = held.length, columns = n <= 4 ? n : 8, paint = painter(m, by);
   const labels = (r: number): string[] => {
     const e = held[r]!;
-    return e < 0 ? ["·"] : [...(by === "value" && m.value ? [short(m.value[e]!)] : []), m.coordinates(e).join(","), "…"];
+    return e < 0 ? ["·"] : [...(by === "value" && m.value ? [m.missing(e) ? "·" : short(m.value[e]!)] : []), m.coordinates(e).join(","), "…"];
   };
   return {
     rows: Math.ceil(n / columns), columns, item: (i, j) => (i * columns + j < n ? i * columns + j : -1),
     cell: r => [Math.floor(r / columns), r % columns],
-    colour: r => (held[r]! < 0 ? EMPTY : by === "thread" ? threadColour(thread) : paint(held[r]!)), labels, rowName: i => `r${i * columns}`,
+    colour: r => (held[r]! < 0 ? empty : by === "thread" ? threadColour(thread) : paint(held[r]!)), labels, rowName: i => `r${i * columns}`,
     columnName: j => `+${j}`, left: 38, size: [54, 22]
   };
 }
@@ -74,11 +76,29 @@ export function memory(m: LayoutModel): GridSource {
     rows: Math.ceil(words / 32), columns: 32, item: (line, bank) => (line * 32 + bank < words ? line * 32 + bank : -1), cell: word => [word >> 5, word & 31],
     colour: word => {
       const e = m.inWord(word)[0];
-      return e === undefined ? EMPTY : rampAt((m.coordinates(e)[across] ?? 0) / Math.max(1, n - 1));
+      return e === undefined ? empty : rampAt((m.coordinates(e)[across] ?? 0) / Math.max(1, n - 1));
     },
     labels: word => {
       const e = m.inWord(word)[0];
       return e === undefined ? ["·"] : [m.coordinates(e).join(",")];
+    },
+    size: [38, 22], stretch: 5
+  };
+}
+
+/** Another buffer's shared memory, each word in the colour of the thread that finds its element there. */
+export function through(m: LayoutModel, shared: LayoutModel): GridSource {
+  const { words } = shared.record, thread = m.thread!;
+  const first = (word: number): number | undefined => shared.inWord(word).find(e => e < m.size);
+  return {
+    rows: Math.ceil(words / 32), columns: 32, item: (line, bank) => (line * 32 + bank < words ? line * 32 + bank : -1), cell: word => [word >> 5, word & 31],
+    colour: word => {
+      const e = first(word);
+      return e === undefined ? empty : threadColour(thread[e * m.copies]!);
+    },
+    labels: word => {
+      const e = first(word);
+      return e === undefined ? ["·"] : [`T${thread[e * m.copies]}`];
     },
     size: [38, 22], stretch: 5
   };

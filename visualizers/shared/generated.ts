@@ -38,7 +38,23 @@ export interface Arrays {
   value?: EncodedArray;
 }
 
-/** One layout. */
+/** Values after one step of a Trace: the statement that wrote them, its line, arrays of the layout's shape (``unwritten`` 1: nothing yet). */
+export interface LayoutFrame {
+  step: number;
+  text: string;
+  line: number;
+  value: EncodedArray;
+  unwritten: EncodedArray;
+}
+
+/** A fragment and a shared buffer of one shape (places in the list of layouts): ``passes`` over the banks, register by register. */
+export interface LayoutThrough {
+  fragment: number;
+  shared: number;
+  passes: number[];
+}
+
+/** One layout; ``frames`` are values on it at the steps of a Trace, in order. */
 export interface LayoutRecord {
   name: string;
   layout: string;
@@ -60,11 +76,13 @@ export interface LayoutRecord {
   findings: Record<string, unknown>[];
   loc: Place | null;
   arrays: Arrays;
+  frames: LayoutFrame[];
 }
 
 /** The data of the layout view: one record for each buffer or loop, and which one is shown first. */
 export interface LayoutData {
   layouts: LayoutRecord[];
+  through: LayoutThrough[];
   selected: number;
   target: string;
 }
@@ -470,7 +488,7 @@ export interface ProgramViewRecord {
   data: ProgramData;
 }
 
-/** One edited kernel: ``edits`` by axis (empty: as written), what it takes, and what stands against it. As ``WhatIf.to_json`` writes it. */
+/** One edited kernel, as ``WhatIf.to_json`` writes it: ``edits`` by axis (empty: as written), what it takes, what is against it. */
 export interface WhatIfVariant {
   edits: Record<string, unknown>;
   target: string;
@@ -659,6 +677,22 @@ export const WORDS = {
   "the element each holds",
   "每个寄存器持有的元素"
  ],
+ "through": [
+  "Through {name}",
+  "经由 {name}"
+ ],
+ "through_hint": [
+  "its 128-byte lines × 32 banks, colour: the thread that finds its element there",
+  "其 128 字节行 × 32 个存储体，颜色：在此取元素的线程"
+ ],
+ "through_line": [
+  "{fragment} through {shared}: register by register a warp takes at most {worst} passes over the banks (mean {mean})",
+  "{fragment} 经由 {shared}：逐寄存器访问时一个线程束最多 {worst} 遍（平均 {mean}）"
+ ],
+ "through_pick": [
+  "through",
+  "经由"
+ ],
  "bank_if_row_major": [
   "(row-major: bank {bank})",
   "（行优先时：存储体 {bank}）"
@@ -678,6 +712,10 @@ export const WORDS = {
  "memory_hint": [
   "128-byte lines × 32 banks, colour: column of the tile",
   "128 字节一行 × 32 个存储体，颜色：所在列"
+ ],
+ "value_hint": [
+  "colour: value",
+  "颜色：值"
  ],
  "bank_hint": [
   "colour: bank",
