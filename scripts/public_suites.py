@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+HERE = str(Path(__file__).resolve().parent)
 #: what a failure's text holds → the kind it is counted as; the first that fits
 KINDS: Sequence[tuple[str, str]] = (
     (r"^Timeout", "over the limit of time"),
@@ -81,7 +82,10 @@ def run_tests(path: Path, seconds: float, one: float) -> list[dict[str, Any]]:
             "-p", "no:cacheprovider", "--tilelab-sim", f"--one-test-seconds={one}", path.name,
         ]  # fmt: skip
         status, text, took = _process(
-            command, path.parent, seconds, {"TILELAB_OUTCOMES": str(outcomes), "PYTHONPATH": str(Path(__file__).parent)}
+            command,
+            path.parent,
+            seconds,
+            {"TILELAB_OUTCOMES": str(outcomes), "PYTHONPATH": os.pathsep.join(filter(None, (HERE, os.environ.get("PYTHONPATH"))))},
         )
         rows = [json.loads(line) for line in outcomes.read_text().splitlines()]
     for row in rows:

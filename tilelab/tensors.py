@@ -142,7 +142,7 @@ def bind(
     ``sizes``, where given, is filled with the dynamic sizes that the shapes tell.
 
     Returns:
-        Numpy arrays and numbers by parameter name; scalars and dynamic sizes may come from ``consts``.
+        Numpy arrays and numbers by parameter name, and the dynamic sizes that shapes tell; scalars and sizes may come from ``consts``.
 
     Raises:
         InputError: The count, a shape or a dtype is wrong; the message says both sides.
@@ -158,7 +158,8 @@ def bind(
     known.update(consts)
     for param in params:
         check(param, values[param.name], known)
-    return {p.name: values[p.name] for p in params}
+    told = {n: known[n] for n in ir.dynamic_sizes(program) if n in known and n not in consts}  # some only by a shape such as 4·n
+    return told | {p.name: values[p.name] for p in params}
 
 
 def check(param: ir.Param, value: Any, sizes: dict[str, Any]) -> None:
@@ -196,8 +197,33 @@ def check(param: ir.Param, value: Any, sizes: dict[str, Any]) -> None:
             fix="pass a tensor of that shape and dtype" if not fits else f"convert it to {param.buffer.dtype}",
         )
     for extent, size in zip(wanted, value.shape, strict=True):
-        if isinstance(extent, ir.Var):
-            sizes[extent.name] = size
+        if isinstance(extent, ir.Expr):
+            _solve(param, extent, size, sizes)
+
+
+def _solve(param: ir.Param, extent: ir.Expr, size: int, sizes: dict[str, Any]) -> None:
+    """Learn a size from an extent such as ``n`` or ``4 * n + 1``; one that is not linear in a single size tells nothing."""
+    names = {v.name for v in ir.walk(extent) if isinstance(v, ir.Var) and v.name not in sizes}
+    if len(names) != 1:
+        return
+    name = names.pop()
+    try:
+        zero, one, two = (evaluated(extent, {**sizes, name: n}) for n in range(3))
+    except (ZeroDivisionError, ValueError):
+        return
+    if not isinstance(zero, int) or not isinstance(one, int) or two != 2 * one - zero or one == zero:
+        return
+    n, rest = divmod(size - zero, one - zero)
+    if rest or n < 0:
+        raise InputError(
+            f"{param.name} has {size} elements on an axis declared {_linear(name, one - zero, zero)}: no whole {name} gives that"
+        )
+    sizes[name] = n
+
+
+def _linear(name: str, factor: int, offset: int) -> str:
+    text = name if factor == 1 else f"{factor} * {name}"
+    return text if not offset else f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
 
 
 def sizes_of(program: ir.Program, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+import tilelab
 from tilelab.errors import InputError
 from tilelab.tensors import numpy_dtype, to_numpy, to_torch
 
@@ -48,7 +49,33 @@ def test_numbers_pass(value):
 
 
 def test_what_is_no_tensor():
-    with pytest.raises(InputError, match="list is not a tensor"):
-        to_numpy([1, 2])
+    with pytest.raises(InputError, match="dict is not a tensor"):
+        to_numpy({1: 2})
     with pytest.raises(InputError, match="no tensor holds dtype"):
         numpy_dtype("handle")
+
+
+def test_sizes_are_learned_from_shapes_that_are_sums_and_multiples():
+    import tilelang.language as T
+
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def strided(A: T.Tensor((n * 4 + 1,), "int32"), B: T.Tensor((n,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(n):
+                B[i] = A[4 * i + 1]
+
+    @T.prim_func
+    def alone(A: T.Tensor((n * 4,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.serial(n * 4):
+                A[i] = 7
+
+    taken = tilelab.simulate(strided, np.arange(17, dtype=np.int32), np.zeros(4, np.int32)).outputs["B"]
+    assert taken.tolist() == [1, 5, 9, 13]
+    assert tilelab.simulate(alone, np.zeros(12, np.int32)).outputs["A"].tolist() == [7] * 12
+    with pytest.raises(InputError, match=r"A has 18 elements on an axis declared 4 \* n \+ 1: no whole n gives that"):
+        tilelab.simulate(strided, np.arange(18, dtype=np.int32), np.zeros(4, np.int32))
+    with pytest.raises(InputError, match="B is declared"):
+        tilelab.simulate(strided, np.arange(17, dtype=np.int32), np.zeros(5, np.int32))

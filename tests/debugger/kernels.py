@@ -102,3 +102,53 @@ def partly(X):
             s[i + 4] = X[i] * 2.0
         T.copy(s, Y)
     return Y
+
+
+@tilelang.jit
+def two_roles(A):
+    A: T.Tensor[[128, 32], T.float32]
+    B = T.empty((128, 32), T.float32)
+    with T.Kernel(1, threads=256):
+        s = T.alloc_shared((128, 32), T.float32)
+        f = T.alloc_fragment((128, 32), T.float32)
+        full = T.alloc_barrier(128)
+        with T.ws(1):
+            T.copy(A, s)
+            T.mbarrier_arrive(full)
+        with T.ws(0):
+            T.clear(f)
+            T.mbarrier_wait_parity(full, 0)
+            T.copy(s, f)
+            T.copy(f, B)
+    return B
+
+
+@tilelang.jit
+def masked(X):
+    X: T.Tensor[[16], T.float32]
+    Y = T.empty((16,), T.float32)
+    with T.Kernel(1, threads=32):
+        x = T.alloc_fragment((16,), T.float32)
+        for i in T.Parallel(16):
+            x[i] = T.if_then_else(i < 8, X[i], -T.infinity(T.float32))
+        for i in T.Parallel(16):
+            x[i] = T.exp(x[i])
+        for i in T.Parallel(16):
+            x[i] = (x[i] - x[i]) / (x[i] - x[i])
+        T.copy(x, Y)
+    return Y
+
+
+@tilelang.jit
+def talking(X):
+    X: T.Tensor[[8, 16], T.int32]
+    Y = T.empty((8, 16), T.int32)
+    with T.Kernel(2, threads=32) as b:
+        s = T.alloc_shared((4, 16), T.int32)
+        T.copy(X[b * 4, 0], s)
+        for k in T.serial(3):
+            for i, j in T.Parallel(4, 16):
+                s[i, j] = s[i, j] + k
+            T.print(s, msg="tile")
+        T.copy(s, Y[b * 4, 0])
+    return Y

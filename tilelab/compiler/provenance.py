@@ -41,12 +41,20 @@ def recording() -> Iterator[None]:
     def get_fileline_stack(self: Any, stacklevel: int = 1) -> list[tuple[str, int, str]]:
         return [(file.split(_MARK)[0], line, name) for file, line, name in stack_of(self, stacklevel)]
 
+    def innermost(self: Any) -> Any:
+        """The frame that takes statements. That of ``T.ws`` holds frames of its own, which TileLang overlooks: its lines would be lost."""
+        frame = frame_of(self)
+        while type(frame).__name__ == "WarpSpecializeFrame" and len(frame.frames):
+            frame = frame.frames[-1]
+        return frame
+
+    frame_of = Builder._current_stmt_frame
     set_fileline.records_callers = True  # type: ignore[attr-defined]
-    Builder.set_fileline, Builder.get_fileline_stack = set_fileline, get_fileline_stack
+    Builder.set_fileline, Builder.get_fileline_stack, Builder._current_stmt_frame = set_fileline, get_fileline_stack, innermost
     try:
         yield
     finally:
-        Builder.set_fileline, Builder.get_fileline_stack = plain, stack_of
+        Builder.set_fileline, Builder.get_fileline_stack, Builder._current_stmt_frame = plain, stack_of, frame_of
 
 
 @cache

@@ -267,8 +267,8 @@ class Session:
     def break_at(self, where: int | str) -> Breakpoint:
         """Stop at a line (``12`` or ``"kernel.py:12"``), a condition (``"acc[0, 0] > 1e4"``), or something that happens.
 
-        What can happen: ``"nan"`` (a first NaN or Inf in a buffer), ``"finding"`` (any), ``"oob"`` (out of bounds), or the code of a
-        finding such as ``"TL103"``.
+        What can happen: ``"nan"`` (a NaN, or an Inf that was not meant, new in a buffer), ``"finding"`` (any), ``"oob"`` (out of
+        bounds), or the code of a finding such as ``"TL103"``.
 
         Raises:
             InputError: No recorded statement is on that line, or the condition is not an expression.
@@ -372,7 +372,9 @@ class Session:
                 return own
             return not index or not _on_line(self._events[index - 1], point.file or "", point.line)  # a call: where it is entered
         if point.event == NAN:
-            return any(_bad(new) and not _bad(self._before(name, index)) for name, new in event.after.items())
+            return "nan" in event.evidence or any(
+                _has_nan(new) and not _has_nan(self._before(name, index)) for name, new in event.after.items()
+            )
         if point.event is not None:
             return index in self._happens(point.event)
         assert point.condition is not None
@@ -400,12 +402,12 @@ def _depth(event: Event) -> tuple[int, int]:
     return macros, len(event.loops)
 
 
-def _bad(value: Any) -> bool:
-    """Whether a written element is NaN or infinite."""
+def _has_nan(value: Any) -> bool:
+    """Whether a written element is NaN; of infinities, which may be meant, the recording tells which are not."""
     array = np.asanyarray(value) if value is not None else np.zeros(0)
     if array.dtype.kind not in "fc":
         return False
-    return bool((~np.isfinite(np.ma.getdata(array)) & ~np.ma.getmaskarray(array)).any())
+    return bool((np.isnan(np.ma.getdata(array)) & ~np.ma.getmaskarray(array)).any())
 
 
 def _same(a: Any, b: Any) -> bool:
