@@ -1,0 +1,5 @@
+"""What the kernel means, in numpy."""
+
+
+def oracle(A):
+    return A.T

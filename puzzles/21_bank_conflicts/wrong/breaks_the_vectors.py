@@ -1,0 +1,29 @@
+"""One element of padding spreads the banks, but no row begins at a multiple of 16 bytes any more: the compiler falls back to single floats."""
+
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def row_scan(A):
+    M, N = T.const("M, N")
+    A: T.Tensor[[M, N], "float32"]
+    S = T.empty((M, N), "float32")
+    with T.Kernel(T.ceildiv(M, 128), threads=128) as bx:
+        t = T.get_thread_binding()
+        four = T.alloc_local((4,), "float32")
+        carry = T.alloc_local((1,), "float32")
+        carry[0] = 0.0
+        tile = T.alloc_shared((128, 32 + 1), "float32")
+        for k in T.serial(T.ceildiv(N, 32)):
+            T.copy(A[bx * 128, k * 32], tile[:, 0:32])
+            for c in T.serial(8):
+                for e in T.vectorized(4):
+                    four[e] = tile[t, c * 4 + e]
+                for e in T.serial(4):
+                    carry[0] += four[e]
+                    four[e] = carry[0]
+                for e in T.vectorized(4):
+                    tile[t, c * 4 + e] = four[e]
+            T.copy(tile[:, 0:32], S[bx * 128, k * 32])
+    return S
