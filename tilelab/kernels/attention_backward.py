@@ -98,18 +98,18 @@ def hopper(
                 S[r, c] *= dP[r, c] - delta[s, c]
             T.copy(S, dS)
             T.copy(dS, ds[i & 1, w * R : w * R + R, :])
+            T.wgmma_gemm(dS, q[s, :, :], aK)
             T.fence_proxy_async()
             T.sync_threads(8, 256)
-            T.wgmma_gemm(dS, q[s, :, :], aK)
+            T.wait_wgmma(1)
+            release(do_free, s)
             if bm == R:
                 T.wgmma_gemm(ds[i & 1, :, :], k[:, w * cols : w * cols + cols], aQ, transpose_A=True, clear_accum=True)
             else:
                 T.wgmma_gemm(ds[i & 1, :, w * R : w * R + R], k, aQ, transpose_A=True, clear_accum=True)
             if i + 1 < n:
                 T.mbarrier_wait_parity(q_full[(i + 1) % stages], ((i + 1) // stages) & 1)
-            T.wgmma_gemm(k[w * R : w * R + R, :], q[(i + 1) % stages, :, :], S, transpose_B=True, clear_accum=True)  # unused after the last step
-            T.wait_wgmma(3)
-            release(do_free, s)
+            T.wgmma_gemm(k[w * R : w * R + R, :], q[(i + 1) % stages, :, :], S, transpose_B=True, clear_accum=True)  # unused after the last
             T.wait_wgmma(2)
             release(q_free, s)
             T.wait_wgmma(1)
