@@ -7,7 +7,7 @@ import re
 #: TVM operations with a meaning on a device: arithmetic, conversions, addresses, barriers, tensor-core instructions.
 _TIRX = """
 acos acosh address_of asin asinh assume atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor break_loop ceil clz
-continue_loop copysign cos cosh dp4a erf exp exp10 exp2 fabs floor fma fmod handle_add_byte_offset hypot if_then_else isfinite
+continue_loop copysign cos cosh dp4a erf exp exp10 exp2 fabs floor fma fmod handle_add_byte_offset hypot if_then_else ignore_loop_partition isfinite
 isinf isnan ldexp large_uint_imm likely log log10 log1p log2 mma_fill mma_store nearbyint nextafter popcount pow
 ptx_arrive_barrier ptx_arrive_barrier_expect_tx ptx_commit_group ptx_cp_async ptx_cp_async_barrier ptx_cp_async_bulk
 ptx_init_barrier_thread_count ptx_ldg32 ptx_ldmatrix ptx_mma ptx_mma_sp ptx_wait_barrier ptx_wait_group create_barriers
@@ -64,7 +64,8 @@ SCOPES = frozenset(
 _DTYPES = """
 bool int4 int8 int16 int32 int64 uint1 uint2 uint4 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16
 float8_e4m3fn float8_e4m3 float8_e4m3fnuz float8_e4m3b11fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float8_e3m4
-float6_e2m3fn float6_e3m2fn float4_e2m1fn float4_e2m1_unpacked tfloat32 custom[float4_e2m1_unpacked]8 handle void
+float6_e2m3fn float6_e3m2fn float4_e2m1fn float4_e2m1_unpacked tfloat32 custom[tfloat32] custom[float4_e2m1_unpacked] handle
+void custom[float4_e2m1_unpacked]8
 """
 BASE_DTYPES = frozenset(_DTYPES.split())
 _DTYPE = re.compile(r"(.+?)(?:x(\d{1,4}))?")

@@ -27,6 +27,7 @@ CODES: Mapping[str, tuple[str, Severity]] = {
     "TL209": ("a schedule breaks a dependence", "error"),
     "TL301": ("first NaN or Inf", "warning"),
     "TL302": ("overflow on a cast", "error"),
+    "TL303": ("integer divided by zero", "error"),
     "TL401": ("fragment read by a thread that does not own it", "error"),
     "TL402": ("layouts conflict", "error"),
     "TL403": ("no layout for this shape and threads", "error"),
@@ -44,6 +45,7 @@ CODES: Mapping[str, tuple[str, Severity]] = {
     "TL702": ("refused by TileLang", "error"),
     "TL703": ("not simulated yet", "error"),
     "TL801": ("tile level and thread level disagree", "error"),
+    "TL802": ("compiled by TileLang to something else", "warning"),
     "TL901": ("the compiled kernel is older than its captured globals", "error"),
     "TL902": ("device assertion failed", "error"),
 }

@@ -11,18 +11,14 @@ MAKES = {
     "tvm_store_matrix_sync": "tirx.tvm_store_matrix_sync", "tvm_thread_allreduce": "tirx.tvm_thread_allreduce",
     "ptx_cp_async_bulk": "tirx.ptx_cp_async_bulk", "ptx_cp_async_barrier": "tirx.ptx_cp_async_barrier",
     "ptx_init_barrier_thread_count": "tirx.ptx_init_barrier_thread_count", "create_barriers": "tirx.create_barriers",
-    "clc_*": "tl.clc_try_cancel", "gemm_blockscaled": "tl.tileop.gemm_blockscaled", "mma_gemm_blockscaled": "tl.tileop.gemm_blockscaled",
-    "tcgen05_gemm_blockscaled": "tl.tileop.tcgen05_gemm_blockscaled", "tcgen05_mma_blockscaled": "tl.tileop.tcgen05_gemm_blockscaled",
     "create_tma_descriptor": "tl.create_tma_descriptor", "increase_descriptor_offset": "tl.increase_descriptor_offset",
     "initialize_*": "tl.initialize_wgmma_descriptor", "tma_load": "tl.tma_load", "tma_load_2sm": "tl.tma_load",
-    "tcgen05_cp_warpx4": "tl.ptx_tcgen05_cp_warpx4", "tcgen05_sf_warp_transpose": "tl.ptx_tcgen05_sf_warp_transpose",
     "call_packed*": "tirx.tvm_call_packed", "call_cpacked*": "tirx.tvm_call_packed", "tvm_call_*": "tirx.tvm_call_packed",
     "call_llvm_*": "tirx.call_llvm_intrin", "llvm_lookup_intrinsic_id": "tirx.call_llvm_intrin", "TVMBackend*": "tirx.TVMBackendAllocWorkspace",
     "anylist_*": "tirx.anylist_getitem", "tvm_stack_*": "tirx.tvm_stack_alloca", "tvm_struct_*": "tirx.tvm_struct_get",
     "tvm_throw_last_error": "tirx.tvm_throw_last_error", "lookup_param": "tirx.lookup_param", "isnullptr": "tirx.isnullptr", "ret": "tirx.ret",
     "start_profile_intrinsic": "tirx.start_profile_intrinsic", "end_profile_intrinsic": "tirx.end_profile_intrinsic", "vscale": "tirx.vscale",
-    "get_active_lane_mask": "tirx.get_active_lane_mask", "ignore_loop_partition": "tirx.ignore_loop_partition",
-    "tvm_thread_invariant": "tirx.tvm_thread_invariant", "tvm_tuple": "tirx.tvm_tuple", "undef": "tirx.undef",
+    "get_active_lane_mask": "tirx.get_active_lane_mask", "tvm_tuple": "tirx.tvm_tuple", "undef": "tirx.undef",
     "handle_add_byte_offset": "tirx.handle_add_byte_offset", "q_multiply_shift_per_axis": "tirx.q_multiply_shift_per_axis",
 }  # fmt: skip
 
@@ -30,7 +26,6 @@ _SOURCE = "it pastes source text that no simulator can know"
 _SCHEDULE = "it belongs to TVM's schedules, which TileLang kernels do not use; a kernel that does is refused by name (TL703)"
 _BY_HAND = "it starts threads by hand, past T.Kernel; a kernel that does is refused by name (TL703)"
 _DESCRIPTOR = "it holds a descriptor of the hardware, for instructions below the meaning of tiles"
-_ADDRESS = "an address becomes a tensor, whose bounds nothing tells"
 _EMITTER = "it writes tensor-core instructions by hand, below the meaning of tiles"
 
 #: Name (or its start) → why it is refused.
@@ -58,14 +53,10 @@ REFUSED = {
         _SCHEDULE,
     ),
     **dict.fromkeys(("launch_thread", "env_thread"), _BY_HAND),
-    "thread_binding": "a loop over threads by hand: it runs as a loop of every thread (TL601); T.get_thread_binding or T.Parallel say what is meant",
     **dict.fromkeys(("alloc_descriptor", "alloc_tcgen05_*", "alloc_wgmma_desc"), _DESCRIPTOR),
-    "make_tensor_from_addr": _ADDRESS,
-    "copy_cluster": "a copy into another block's shared memory is not simulated",
     "ptx_wait_barrier": "the front end of 0.1.15 cannot make it (it passes the wrong number of arguments)",
     "ptx_arrive_barrier_expect_tx": "the front end of 0.1.15 makes it from a barrier number, which T.alloc_barrier does not give",
     **dict.fromkeys(("*IntrinEmitter*", "compute_*", "get_ldmatrix_offset", "get_mma_micro_size", "mma_store_index_map"), _EMITTER),
-    "make_blockscaled_gemm_layout": why("tl.tileop.gemm_blockscaled"),
     "let": "TVM's own script form; T.bind and plain Python assignment say the same",
 }
 

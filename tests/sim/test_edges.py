@@ -68,7 +68,9 @@ def test_three_dimensional_grid_and_unit_extents(run, rng):
 
 def test_per_thread_arrays(run, rng):
     @T.prim_func
-    def kernel(A: T.Tensor((64, 128), "float16"), X: T.Tensor((128,), "float16"), Y: T.Tensor((64,), "float32"), D: T.Tensor((64, 128), "float16")):
+    def kernel(
+        A: T.Tensor((64, 128), "float16"), X: T.Tensor((128,), "float16"), Y: T.Tensor((64,), "float32"), D: T.Tensor((64, 128), "float16")
+    ):
         with T.Kernel(64 // 4, threads=(32, 4)) as b:
             lane = T.get_thread_binding(0)
             row = T.get_thread_binding(1)

@@ -40,7 +40,7 @@ def test_roles_run_side_by_side(run, rng):
     for swapped in (False, True):
         trace = run(pipeline(swapped=swapped), A=a)
         np.testing.assert_array_equal(trace.outputs["Y"], a + 1)
-        assert codes(trace) == []
+        assert codes(trace) == ["TL206"]  # TileLang's own barrier between two such blocks: see test_faults
 
 
 def test_wrong_phase_is_seen(run, rng):

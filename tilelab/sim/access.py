@@ -37,6 +37,7 @@ class Access:
         "lanes",
         "loc",
         "rank",
+        "safe",
         "slot",
         "stored",
         "watched",
@@ -55,6 +56,7 @@ class Access:
         self.axes = frozenset(used | set(range(lanes))) - (set(threads) if self.agrees else set())
         self.free = tuple(a for a in range(lanes, ctx.rank) if a not in used)
         self.atomic = False  # done by one indivisible operation
+        self.safe: Any = 0  # what masked reads give
         self.watched = False  # a parallel space must see it to find races
         self.identity = self._is_identity()
 
@@ -223,7 +225,7 @@ class Access:
             out = buf.full()[index]
         if valid is not None:
             self.outside(fr, buf, valid, write=False)
-            out = np.where(valid, out, buf.np.type(fr.run.safe_value(self.buffer)))
+            out = np.where(valid, out, buf.np.type(self.safe))
             if out.dtype != buf.np:
                 out = out.astype(buf.np)
         if np.ndim(out) == 0 and self.rank:
@@ -258,6 +260,8 @@ class Access:
         run = fr.run
         box = self.box(fr, buf.shape)
         if run.checks:
+            if buf.reach is not None:
+                buf.reach.note(self, fr, buf)
             if self.watched and fr.nest is not None:
                 fr.nest.write(self, fr, buf, value)
             if buf.partition is not None:
@@ -271,7 +275,11 @@ class Access:
             and self._replace(fr, buf, value, source)
         ):
             return
-        value, mask = self.settle(fr, buf, value, mask)
+        free = self.free
+        if box is not None and len(self.axes) > len(box[1]):  # an index that comes from memory may be the same in all lanes
+            named = {axis for axis, _, _ in box[1]}
+            free = tuple(a for a in range(self.lanes, self.rank) if a not in named)
+        value, mask = self.settle(fr, buf, value, mask, free)
         if box is None or not self._apart(fr, box):
             self.scatter(fr, buf, value, mask)
             return
@@ -325,13 +333,13 @@ class Access:
         buf.init = True
         return True
 
-    def settle(self, fr: Frame, buf: Buf, value: Value, mask: Value) -> tuple[Value, Value]:
-        """Bring value and mask to one lane for each element along axes that the index does not name."""
+    def settle(self, fr: Frame, buf: Buf, value: Value, mask: Value, free: tuple[int, ...]) -> tuple[Value, Value]:
+        """Bring value and mask to one lane for each element along the ``free`` axes, which the index does not name."""
         if not isinstance(value, np.ndarray) or value.ndim == 0:
             vshape: tuple[int, ...] = (1,) * self.rank
         else:
             vshape = value.shape
-        for a in self.free:
+        for a in free:
             many_m = mask is not None and mask.shape[a] > 1
             if vshape[a] > 1:
                 if fr.run.checks and not self.watched:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,7 +54,7 @@ COMPARE: Mapping[str, Callable[..., Value]] = {
 SCALAR: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
     "div": lambda a, b: (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1) if b else 0,
-    "mod": lambda a, b: int(math.fmod(a, b)) if b else 0,
+    "mod": lambda a, b: (abs(a) % abs(b)) * (-1 if a < 0 else 1) if b else 0,
     "floordiv": lambda a, b: a // b if b else 0, "floormod": lambda a, b: a % b if b else 0, "min": min, "max": max,
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
@@ -78,7 +77,7 @@ def wrapper(dtype: str) -> Callable[[int], int]:
 def rounds(dtype: str) -> bool:
     """Whether the result of an operation in ``dtype`` must be rounded to it."""
     d = dtypes.info(dtype)
-    return d.kind == "f" and d.bits < 32 and d.name != "tfloat32"
+    return d.kind == "f" and (d.bits < 32 or d.name == "tfloat32")
 
 
 def finisher(dtype: str) -> Callable[[Value], Value]:

@@ -46,6 +46,11 @@ class Findings:
         if not self.seen(key):
             self.add(key, code, message, loc, **fields)
 
+    def drop(self, kind: str) -> None:
+        """Forget the findings of one kind: another says more."""
+        for key in [k for k in self._kept if k[0] == kind]:
+            del self._kept[key]
+
     def done(self) -> tuple[Finding, ...]:
         """All findings, in the order of the source."""
         out = []
@@ -118,7 +123,7 @@ def out_of_bounds(acc: Any, fr: Frame, buf: Buf, bad: Value, *, write: bool) -> 
     if from_data and acc.what:  # a tile operation: its tail may pass the end, its first element should not
         first = acc.at(fr, (*lane[: acc.ctx.grid.rank], *(0,) * (len(lane) - acc.ctx.grid.rank)))
         from_data = any(not 0 <= first[i] < buf.shape[i] for i in outside)
-    done = "the write is dropped" if write else f"the read gives {fr.run.safe_value(acc.buffer):g}"
+    done = "the write is dropped" if write else f"the read gives {acc.safe:g}"
     where_from = " The index comes from data." if from_data else ""
     findings.add(
         key, "TL102",

@@ -81,7 +81,9 @@ _ALL = (
 #: Base dtype by name.
 DTYPES: dict[str, DType] = {d.name: d for d in _ALL}
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "uint": "uint32", "bfloat": "bfloat16",
-            "float4_e2m1": "float4_e2m1fn", "float4_e2m1_unpacked": "float4_e2m1fn"}  # fmt: skip
+            "custom[tfloat32]": "tfloat32",
+            **dict.fromkeys(("float4_e2m1", "float4_e2m1_unpacked", "custom[float4_e2m1_unpacked]", "custom[float4_e2m1_unpacked]8"),
+                            "float4_e2m1fn")}  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------ names and widths
@@ -176,6 +178,8 @@ def round_to(values: Array, dtype: str, out: Array | None = None) -> Array:
     d = info(dtype)
     if d.kind != "f" or d.bits >= 32:
         values = values if values.dtype == d.carrier else values.astype(d.carrier)
+        if d.name == "tfloat32":
+            values = _round_tf32(values)
         if out is None or out is values:
             return values
         out[...] = values
@@ -195,11 +199,14 @@ def cast(values: Array, src: str, dst: str) -> Array:
     values = np.asarray(values)
     if s.name == d.name:
         return values
+    if s.name == "tfloat32":
+        values = truncated(values)
     if d.kind == "b":
         return np.asarray(values != 0)
     if d.kind == "f":
         if d.bits >= 32:
-            return values if values.dtype == d.carrier else _quiet_astype(values, d.carrier)
+            values = values if values.dtype == d.carrier else _quiet_astype(values, d.carrier)
+            return _round_tf32(values) if d.name == "tfloat32" else values
         if s.narrow is not None and d.name == "bfloat16":
             return values  # which holds every one of them
         return round_to(values if values.dtype == np.float64 else _quiet_astype(values, d.carrier), dst)
@@ -208,6 +215,12 @@ def cast(values: Array, src: str, dst: str) -> Array:
     if d.bits < 8:
         return _wrap_small(values.astype(np.uint8), d)
     return values if values.dtype == d.carrier else values.astype(d.carrier)
+
+
+def truncated(values: Array) -> Array:
+    """What is read of tfloat32 values: their low 13 bits are ignored, wherever they come from."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32) & np.uint32(0xFFFF_E000)
+    return bits.view(np.float32).reshape(np.shape(values))
 
 
 def overflowed(values: Array, src: str, dst: str) -> Array:
@@ -253,6 +266,14 @@ def reinterpret(values: Array, src: str, dst: str) -> Array:
 
 
 # ------------------------------------------------------------------------------------------------ details
+def _round_tf32(values: Array) -> Array:
+    """To 10 bits of mantissa, ties away from zero, as CUTLASS makes a tfloat32 of a float."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    finite = (bits & np.uint32(0x7F80_0000)) != np.uint32(0x7F80_0000)
+    out: Array = np.where(finite, (bits + np.uint32(0x1000)) & np.uint32(0xFFFF_E000), bits).view(np.float32)
+    return out.reshape(np.shape(values))
+
+
 def _as_f32(values: Array) -> Array:
     return values if values.dtype == np.float32 else _quiet_astype(values, np.dtype(np.float32))
 

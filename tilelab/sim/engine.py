@@ -19,7 +19,9 @@ from tilelab.sim.kernel import Compiler
 from tilelab.sim.lanes import Frame, Stop, Unsupported
 from tilelab.sim.launch import Launch
 from tilelab.sim.memory import Buf
+from tilelab.sim.outputs import Reach, collect
 from tilelab.sim.ownership import settle
+from tilelab.sim.pointers import Memory
 from tilelab.sim.races import NeedShadow, Order, Partition, Shadow
 from tilelab.sim.sync import Named
 from tilelab.trace import PrintRecord, SimParams, Trace
@@ -36,7 +38,8 @@ def simulate(
         program: What was captured.
         inputs: By parameter name: numpy arrays (``ml_dtypes`` for bfloat16 and narrow floats), Python numbers for
             scalars; None or missing means uninitialised (or, for outputs, allocated). Sizes that the shapes of the
-            inputs do not tell are given by their own names. Nothing here is changed.
+            inputs do not tell are given by their own names. A table of pointers is a list of the arrays that they
+            point to; those that the kernel writes are outputs ``NAME[i]``. Nothing here is changed.
         params: How to simulate.
         layouts: Inferred layouts by buffer name, where known: they tell who owns the elements of fragments.
 
@@ -120,6 +123,7 @@ class Run:
         self.launches = 0
         self.block_axes = 0
         self.born: set[Any] = set()  # places where a NaN or Inf was seen first
+        self.clipped: set[Any] = set()  # lines where a cast overflowed
         self.recorder: Any = None
         if params.record_blocks:
             from tilelab.sim.record import Recorder
@@ -131,7 +135,9 @@ class Run:
         self.grid_seen = 0
         self.budget = params.max_steps
         self.deadline = time.monotonic() + params.max_seconds if params.max_seconds else math.inf
-        self.safe = compiled.safe
+        self.memory = Memory()
+        self.order: Order | None = None  # which blocks are known to come before which
+        self.pending: Any = None  # blocks of the launch that have not begun, where others may take them over
         self._racing: list[Buf] = []
 
     # ------------------------------------------------------------------------------------------------- the run
@@ -154,7 +160,9 @@ class Run:
             comp.op.run(host)
         except Stop as e:
             stopped = (e.finding,)
-        outputs, result = self._outputs(host, complete=not stopped)
+            if e.finding.code == "TL206":
+                self.findings.drop("roles")
+        outputs, result = collect(self, host, complete=not stopped)
         return Trace(
             outputs=outputs, result=result, findings=(*findings, *self.findings.done(), *stopped), prints=tuple(self.prints),
             **(self.recorder.done() if self.recorder is not None else {}),
@@ -229,6 +237,18 @@ class Run:
         for name, v in named.items():
             if name in inputs and isinstance(inputs[name], int | np.integer):
                 self._set(host, v, int(inputs[name]))
+        inputs = {**inputs}
+        for p, _ in comp.params:
+            given = inputs.get(p.name)
+            if p.buffer is not None and isinstance(given, list | tuple):
+                inputs[p.name] = self.memory.add(p.name, given, _dtype_of).astype(dtypes.storage(p.buffer.dtype))
+        if comp.pools and not self.memory.arrays:
+            raise InputError(
+                f"{self.program.name} makes tensors from addresses, and what they point to is not known",
+                fix="pass the table of pointers as a list of tensors",
+            )
+        for slot, flat, _ in comp.pools.values():
+            host.mem[slot] = self.memory.pool(slot, flat)
         for p, slot in comp.params:
             given = inputs.get(p.name)
             if p.buffer is None:
@@ -252,6 +272,8 @@ class Run:
                 buf.root = _carried(p, np.asarray(given), copy=p.buffer.data in comp.stored)
                 buf.strides = buf.root.strides
                 buf.init, buf.own = True, True
+            if p.buffer.data in comp.tiled and self.checks:
+                buf.reach = Reach(len(shape))
             host.mem[slot] = buf
             if p.buffer.data in comp.aliased:
                 buf.pin(())
@@ -300,47 +322,6 @@ class Run:
             )
         return tuple(shape)
 
-    # ------------------------------------------------------------------------------------------------- outputs
-    def _outputs(self, host: Frame, *, complete: bool) -> tuple[dict[str, Any], Any]:
-        outputs: dict[str, Any] = {}
-        returned: list[Any] = []
-        for i, (p, slot) in enumerate(self.compiled.params):
-            if p.buffer is None:
-                continue
-            buf: Buf = host.mem[slot]
-            is_output = i in self.program.outputs
-            if is_output and complete and self.checks and buf.init is not True:
-                self._not_written(p, buf)
-            views = [host.mem[own] for own, *_ in self.compiled.views_of.get(slot, ())]
-            if buf.written or is_output or any(v is not None and v.written for v in views):
-                buf.poison_rest()
-                out = dtypes.store(np.ascontiguousarray(buf.full()), p.buffer.dtype)
-                if not buf.own and np.shares_memory(out, buf.root):
-                    out = out.copy()
-                if is_output:
-                    outputs[f"out{len(returned)}"] = out
-                    returned.append(out)
-                else:
-                    outputs[p.name] = out
-        result = None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
-        return outputs, result
-
-    def _not_written(self, p: ir.Param, buf: Buf) -> None:
-        missing = ~buf.init if buf.init is not None else np.ones(buf.shape, np.bool_)
-        count = int(missing.sum())
-        if not count:
-            return
-        first = [int(i) for i in np.unravel_index(int(np.argmax(missing)), missing.shape)] if missing.ndim else []
-        at = f"{buf.name}[{', '.join(map(str, first))}]"
-        whole = count == missing.size
-        self.findings.report(
-            ("unwritten", buf.name), "TL104",
-            f"the output {buf.name} is {'never written' if whole else 'not written everywhere'}: "
-            f"{count} of its {missing.size} elements hold garbage, the first is {at}.",
-            buf.loc, fix="make the grid and the tiles cover the whole output (T.ceildiv for the number of blocks)",
-            evidence={"buffer": buf.name, "missing": count, "elements": int(missing.size), "first": first},
-        )  # fmt: skip
-
     # ------------------------------------------------------------------------------------------------ launches
     def begin_launch(self, launch: Launch, host: Frame, shape: tuple[int, ...]) -> None:
         """Start watching the global buffers that blocks share."""
@@ -349,9 +330,10 @@ class Run:
         self.grid_barrier, self.grid_seen = Named(), 0
         self.grid_blocks = int(np.prod(shape, dtype=np.int64))
         self._racing = []
+        self.order = None
         if not self.checks or all(n == 1 for n in shape):
             return
-        order = Order(self.grid_blocks)
+        order = self.order = Order(shape)
         views = [own for slot in launch.shared for own, *_ in self.compiled.views_of.get(slot, ())]
         for slot in (*launch.shared, *views):
             buf = host.mem[slot]
@@ -385,10 +367,6 @@ class Run:
             buf.pin(())
             self.compiled.make_views(fr, slot)
 
-    def safe_value(self, buffer: ir.Buffer) -> Any:
-        """What masked reads of ``buffer`` give."""
-        return self.safe.get(buffer.data, 0)
-
     def blocks_of(self, fr: Frame) -> int:
         """How many blocks the frame runs."""
         n = 1
@@ -406,6 +384,14 @@ def _size_vars(p: ir.Param) -> set[ir.Var]:
 def _slot_of_var(comp: Compiler, v: ir.Var) -> int:
     key = comp.scope[v][0].key
     return int(key[2])
+
+
+def _dtype_of(array: Any) -> str:
+    """The dtype of an array behind a pointer."""
+    name = str(getattr(array, "dtype", ""))
+    if name not in dtypes.DTYPES:
+        raise InputError(f"a pointer to {type(array).__name__} {name}", fix="a table of pointers is a list of tensors")
+    return name
 
 
 def _scalar(p: ir.Param, given: Any) -> Any:

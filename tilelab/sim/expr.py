@@ -324,8 +324,10 @@ def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int, ctx: Context | None = N
     if op in arith.COMPARE:
         return _comparison(op, a, b, axes, loads, key, rank)
     if kind in "iuhb":
-        if a.const is not None and b.const is not None:
+        if a.const is not None and b.const is not None and not (op in numbers.DIVISIONS and b.const == 0):
             return replace(const(dtype, arith.SCALAR[op](a.const, b.const)), key=key)
+        if op in numbers.DIVISIONS and ctx is not None and not b.const:
+            fb, loads = _nonzero(fb, ctx), True  # not to be done by lanes that do not choose it
         aff = _affine(op, a, b)
         if not axes:
             f, wrap = arith.SCALAR[op], arith.wrapper(dtype) if kind != "b" else int
@@ -363,6 +365,16 @@ def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int, ctx: Context | None = N
         finish = arith.finisher(dtype)
         return Ex(dtype=dtype, fn=lambda fr: finish(uf(fa(fr), fb(fr))), axes=axes, loads=loads, key=key)
     return Ex(dtype=dtype, fn=lambda fr: uf(fa(fr), fb(fr)), axes=axes, loads=loads, key=key)
+
+
+def _nonzero(divisor: Callable[[Frame], Value], ctx: Context) -> Callable[[Frame], Value]:
+    def fn(fr: Frame) -> Value:
+        x = divisor(fr)
+        if fr.run.checks:
+            numbers.zero_divisor(fr, ctx, x)
+        return x
+
+    return fn
 
 
 def _affine(op: str, a: Ex, b: Ex) -> Aff | None:
@@ -439,5 +451,3 @@ def _overflow_watch(src: str, dst: str, ctx: Context) -> Callable[[Frame, Value]
     if s.kind in "iu" and d.bits >= 32:
         return None
     return numbers.overflow_watch(src, dst, ctx)
-
-

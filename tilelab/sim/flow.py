@@ -18,6 +18,7 @@ class Op(NamedTuple):
     run: Run
     gen: Gen | None = None
     role: Callable[[Frame], Any] | None = None  # which threads a branch by thread concerns
+    loc: ir.SourceLoc | None = None  # of such a branch
 
 
 def nothing(fr: Frame) -> None:

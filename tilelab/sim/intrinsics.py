@@ -125,6 +125,7 @@ _ELEMENTWISE: Mapping[str, PureFn] = {
 PURE: Mapping[str, PureFn] = {
     **{f"tirx.{name}": fn for name, fn in _ELEMENTWISE.items()},
     "tirx.popcount": _popcount, "tirx.clz": _clz, "tirx.large_uint_imm": _large_uint, "tirx.likely": lambda x: x,
+    "tirx.ignore_loop_partition": lambda x: x, "tirx.tvm_thread_invariant": lambda x: x,
     "tirx.q_multiply_shift": _multiply_shift,
     "tirx.bitwise_and": np.bitwise_and, "tirx.bitwise_or": np.bitwise_or, "tirx.bitwise_xor": np.bitwise_xor,
     "tirx.bitwise_not": np.invert, "tirx.shift_left": np.left_shift, "tirx.shift_right": np.right_shift,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,22 @@ import numpy as np
 from tilelab import ir
 from tilelab.finding import Finding
 from tilelab.ops import SPELLING
-from tilelab.sim import draws, dtypes, effects, ownership, sync, threads, vectors, waste
+from tilelab.sim import (
+    allreduce,
+    clusters,
+    draws,
+    dtypes,
+    effects,
+    outputs,
+    ownership,
+    reducers,
+    roles,
+    sync,
+    thread_loops,
+    threads,
+    vectors,
+    waste,
+)
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context, Grid
 from tilelab.sim.expr import affine_fn
@@ -17,24 +33,40 @@ from tilelab.sim.flow import Op, nothing
 from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported, both
 from tilelab.sim.launch import Edge, Launch
 from tilelab.sim.memory import Buf, view_of
+from tilelab.sim.pointers import pointed
 from tilelab.sim.refused import why
 from tilelab.sim.taint import Taint, is_local, stored_buffers
-from tilelab.sim.tileops import CALLS, TABLE
+from tilelab.sim.tileops import CALLS, EFFECTS, TABLE
 
 
 class Compiler(vectors.VectorCompiler):
     """Compiles a whole Program."""
 
-    calls: ClassVar = {**threads.CALLS, **draws.CALLS, **vectors.CALLS, **CALLS}
-    effects: ClassVar = {**effects.EFFECTS, **sync.EFFECTS, **draws.EFFECTS, **vectors.EFFECTS}
+    calls: ClassVar = {**threads.CALLS, **clusters.CALLS, **draws.CALLS, **vectors.CALLS, **CALLS}
+    effects: ClassVar = {
+        **effects.EFFECTS,
+        **sync.EFFECTS,
+        **clusters.EFFECTS,
+        **draws.EFFECTS,
+        **vectors.EFFECTS,
+        **EFFECTS,
+        **allreduce.EFFECTS,
+    }
     more: ClassVar = vectors.EXPRESSIONS
 
     def __init__(self, program: ir.Program) -> None:
         super().__init__()
-        self.more_stmts = {ir.Launch: Compiler.launch, ir.Tile: Compiler._tile, ir.Declare: Compiler._declare, ir.Block: Compiler._block}
+        self.more_stmts = {
+            ir.Launch: Compiler.launch,
+            ir.Tile: Compiler._tile,
+            ir.Declare: Compiler._declare,
+            ir.Block: Compiler._block,
+            ir.Attribute: Compiler._attribute,
+        }
         self.program = program
         self.specs: list[ir.Buffer] = []
-        self.stored = stored_buffers(program.body)
+        body = reducers.as_updates(program)
+        self.stored = stored_buffers(body)
         self.edges: list[Edge] = []
         self.live: list[tuple[Any, int]] = []  # (extents of a buffer or space, bytes an element), for the size of a chunk
         self.findings: list[Any] = []
@@ -44,18 +76,23 @@ class Compiler(vectors.VectorCompiler):
         self.cluster: tuple[int, ...] = (1, 1, 1)  # blocks of a cluster in the launch being compiled
         self.uneven: set[int] = set()  # block axes on which the length of a loop depends
         self.between_blocks = False  # blocks wait for each other
+        self.takes_over = False  # blocks ask for the work of those that have not begun
         self.rng: tuple[int, int] | None = None  # slot of the random states, and the rank where they were made
         self.barriers: dict[ir.Var, tuple[int, ...]] = {}  # data pointer → arrivals of each mbarrier
         self.views: dict[ir.Buffer, int] = {}  # another shape or dtype of known storage → its slot
         self.views_of: dict[int, list[Any]] = {}
         self.aliased = _aliased(program)
+        self.tiled = outputs.tiled(program)
+        self.ranges: dict[ir.Var, tuple[int, int]] = {}  # of the indices of blocks and threads, where they are known
         self.reducers: dict[ir.Var, str] = {}  # data pointer → operation
-        self.in_place: set[ir.Var] = set()  # reducers of the older form, updated by plain assignments
+        self.combiner = ""  # how the reduction over threads that is being compiled combines
         self.safe: dict[ir.Var, Any] = {}  # data pointer → what masked reads give
+        self.pools: dict[str, tuple[int, ir.Buffer, ir.Var]] = {}  # dtype → the flat buffer of what addresses reach
+        self.pools_written: set[int] = set()
         self.static: list[Any] = []
         self.host = Context(grid=Grid(), rank=0, host=True)
         self.params = [self._param(p) for p in program.params]
-        self.op = self.body(program.body, self.host)
+        self.op = self.body(body, self.host)
 
     # -------------------------------------------------------------------------------------------------- buffers
     def _param(self, p: ir.Param) -> tuple[ir.Param, int]:
@@ -118,21 +155,41 @@ class Compiler(vectors.VectorCompiler):
 
     def access(self, buffer: ir.Buffer, indices: tuple[Ex, ...], ctx: Context, what: str = "", kind: str = "read") -> Access:
         """Make an access and tell the parallel space around it."""
-        slot = self.slot_of(buffer, ctx)
         if len(indices) != len(buffer.shape):
             raise Unsupported(f"{len(indices)} indices into {buffer.name}, which has {len(buffer.shape)} dimensions", ctx.loc)
         if ctx.host and buffer.scope != "global":
             raise Unsupported(f"{buffer.name} outside a kernel", ctx.loc)
-        acc = Access(buffer, slot, self.lanes_of(buffer, ctx), indices, ctx, what, buffer.data in self.stored)
+        from_address = buffer.data in self.pointers or buffer.data in self.addresses
+        if from_address:
+            acc: Access = pointed(self, buffer, indices, ctx, what)
+        else:
+            slot, lanes = self.slot_of(buffer, ctx), self.lanes_of(buffer, ctx)
+            acc = Access(buffer, slot, lanes, indices, ctx, what, buffer.data in self.stored)
+            acc.safe = self.safe.get(buffer.data, 0)
         if kind == "read" and not what:
             found = ownership.read_by_all(buffer, ctx)
             if found is not None:
                 self.static.append(found)
         if ctx.nest is not None and kind in ("read", "write") and not is_local(buffer):
             ctx.nest.accesses.append((acc, kind))
-        if buffer.scope == "global":
+        if buffer.scope == "global" and not from_address:
             self._edge(acc)
         return acc
+
+    def pool_of(self, buffer: ir.Buffer, *, written: bool) -> int:
+        """The slot of the flat buffer that shows what addresses reach, in the dtype of ``buffer``."""
+        dtype = dtypes.parse(buffer.dtype)[0]
+        if dtype not in self.pools:
+            data = ir.Var(dtype="handle", name=f"memory_{dtype}")
+            flat = ir.Buffer(name=f"memory of {dtype}", dtype=dtype, shape=(ir.Const(dtype="int32", value=0),), scope="global", data=data)
+            slot = self.buffers[data] = len(self.specs)
+            self.specs.append(flat)
+            self.pools[dtype] = (slot, flat, data)
+        slot, _, data = self.pools[dtype]
+        if written:
+            self.stored.add(data)
+            self.pools_written.add(slot)
+        return slot
 
     def _edge(self, acc: Access) -> None:
         nb = len(acc.ctx.grid.blocks)
@@ -148,16 +205,25 @@ class Compiler(vectors.VectorCompiler):
         for key in ("reducer_info", "reducer_info_v2"):
             for data, about in _items(attrs.get(key)):
                 self.reducers[data] = str(dict(_items(about)).get("op", "sum"))
-                if key == "reducer_info":
-                    self.in_place.add(data)
         for data, counts in _items(attrs.get("barrier_init")):
             self.barriers[data] = tuple(int(n.value if isinstance(n, ir.Const) else n) for n in counts)
         for data, value in _items(attrs.get("safe_value_map")):
             self.safe[data] = self.expr(value, self.host).fn(Frame(None, 0, 0, 0)) if isinstance(value, ir.Expr) else value
 
+    def _attribute(self, s: ir.Attribute, ctx: Context) -> Op:
+        outer = self.combiner
+        if s.key == allreduce.SCOPE:
+            self.combiner = allreduce.combiner(s.target)
+        op = super()._attribute(s, ctx)
+        self.combiner = outer
+        return op
+
     def _block(self, s: ir.Block, ctx: Context) -> Op:
+        around = dict(self.safe)
         self.read_attrs(s.attrs)
-        return super()._block(s, ctx)
+        op = super()._block(s, ctx)
+        self.safe = around  # what masked reads give is said for the block and what is in it
+        return op
 
     def allocate(self, buffer: ir.Buffer, ctx: Context, attrs: Any) -> Op:
         """Fresh, uninitialised storage for ``buffer``, each time this is reached."""
@@ -206,11 +272,14 @@ class Compiler(vectors.VectorCompiler):
     # ------------------------------------------------------------------------------------------------- launches
     def launch(self, s: ir.Launch, ctx: Context) -> Op:
         """A kernel launch: compiled over lanes of blocks, run in chunks."""
+        s = thread_loops.bound(s)
         grid_ex, thread_ex = self.exprs(s.grid, ctx), self.exprs(s.threads, ctx)
         extents = tuple(e.const if isinstance(e.const, int) else 0 for e in thread_ex)
         if not all(extents):
             raise Unsupported("a number of threads known only when it runs", s.loc)
         extents = (*extents, 1, 1, 1)[:3]
+        if draws.draws(s):
+            s = replace(s, body=draws.shared_out(s.body, s.thread_vars, (extents[0], extents[1], extents[2])))
         self.thread_vars = frozenset(s.thread_vars)
         varying = tuple(v for v, n in zip(s.thread_vars, extents, strict=False) if n > 1)
         self.taint = Taint(s.body, varying)
@@ -219,9 +288,11 @@ class Compiler(vectors.VectorCompiler):
         grid = Grid(blocks=blocks, threads=threads, extents=(extents[0], extents[1], extents[2]))
         self.max_rank = max(self.max_rank, grid.rank)
         inner = Context(grid=grid, rank=grid.rank, loc=s.loc)
+        known = [(v, e.const) for v, e in zip(s.block_vars, grid_ex, strict=True)] + list(zip(s.thread_vars, extents, strict=False))
+        self.ranges = {v: (0, n - 1) for v, n in known if isinstance(n, int) and n > 0}
         self._axis_vars(s.block_vars, grid.block_axis, inner)
         self._axis_vars(s.thread_vars, grid.thread_axis, inner)
-        self.block_uniform, self.between_blocks, self.uneven = True, False, set()
+        self.block_uniform, self.between_blocks, self.uneven, self.takes_over = True, False, set(), False
         given: Any = s.attrs.get("cluster_dims") or ()
         dims = (*(int(n) for n in given), 1, 1, 1)[:3]
         self.cluster = dims if int(np.prod(dims)) > 1 else (1, 1, 1)
@@ -234,12 +305,15 @@ class Compiler(vectors.VectorCompiler):
             self.edges, self.live = outer_edges, outer_live
         self.launches += 1
         stored = stored_buffers(s.body)
-        shared = tuple(slot for data, slot in self.buffers.items() if data in stored and self.specs[slot].scope == "global")
+        shared = (
+            *(slot for data, slot in self.buffers.items() if data in stored and self.specs[slot].scope == "global"),
+            *self.pools_written,
+        )
         launch = Launch(self, s, grid, tuple(grid_ex), op, edges, live, shared)
         launch.single = op.gen is not None and (self.between_blocks or not self.block_uniform)
         launch.cluster = self.cluster
-        launch.single |= launch.cluster != (1, 1, 1)
-        launch.between, launch.uneven = self.between_blocks, self.uneven
+        launch.single |= launch.cluster != (1, 1, 1) or self.takes_over
+        launch.between, launch.uneven, launch.takes_over = self.between_blocks, self.uneven, self.takes_over
         self.taint = None
         return Op(launch.run)
 
@@ -260,15 +334,14 @@ class Compiler(vectors.VectorCompiler):
             raise Unsupported(SPELLING.get(s.op, f"T.{s.op}") + (f" ({reason})" if reason else ""), ctx.loc)
         return TABLE[s.op](self, s, ctx)
 
-    def check_repeated(self, s: ir.For, ctx: Context) -> None:
-        """TL601, found when compiling."""
-        found = waste.repeated(s, ctx, self.taint)
-        if found is not None:
-            self.static.append(found)
+    def check_loop(self, s: ir.For, ctx: Context) -> None:
+        """TL601 and TL802, found when compiling."""
+        found = (waste.repeated(s, ctx, self.taint), waste.lost_guard(s, ctx, self.ranges))
+        self.static += [f for f in found if f is not None]
 
     def gather(self, ctx: Context) -> list[Op]:
         """The blocks of a cluster wait here for each other's buffers to be there."""
-        return [sync.start()] if self.cluster != (1, 1, 1) and not ctx.host else []
+        return [clusters.start()] if self.cluster != (1, 1, 1) and not ctx.host else []
 
     def waits(self, body: ir.Body) -> bool:
         """Whether anything in ``body`` may wait."""
@@ -293,15 +366,18 @@ class Compiler(vectors.VectorCompiler):
         """Blocks whose loops differ in length are better run apart than masked."""
         self.uneven |= {a for b in bounds for a in b.axes if a < len(ctx.grid.blocks)}
 
-    def roles(self, ops: list[Op]) -> list[Op]:
+    def roles(self, ops: list[Op], body: ir.Body) -> list[Op]:
         """Runs of neighbouring branches that concern different threads become one statement in which they run together."""
         out: list[Op] = []
-        group: list[Op] = []
-        for op in [*ops, Op(nothing, None, None)]:
-            if op.role is not None:
-                group.append(op)
+        group: list[tuple[Op, ir.Stmt]] = []
+        for op, s in [*zip(ops, body, strict=True), (Op(nothing), None)]:
+            if op.role is not None and s is not None:
+                group.append((op, s))
                 continue
-            out.extend([Op(group[0].run, sync.side_by_side(tuple(group)))] if len(group) > 1 and any(o.gen for o in group) else group)
+            found = tuple(o for o, _ in group)
+            if len(found) > 1 and any(o.gen for o in found):
+                found = (Op(found[0].run, roles.side_by_side(found, roles.barriers_between([s for _, s in group]))),)
+            out.extend(found)
             group = []
             out.append(op)
         return out
@@ -333,7 +409,7 @@ class Compiler(vectors.VectorCompiler):
                 if (op.run is nothing and op.gen is None) or not on.any():
                     continue
                 tasks.append(side(op, fr.fork(), None if old is None and on.all() else on))
-            yield from sync.together(tasks)
+            yield from roles.together(tasks)
 
         return Op(yes.run, gen)
 

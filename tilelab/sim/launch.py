@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import sync
+from tilelab.sim import clusters, sync
 from tilelab.sim.access import Access
 from tilelab.sim.context import Grid
 from tilelab.sim.flow import Op
@@ -43,6 +43,7 @@ class Launch:
         self.cluster: tuple[int, ...] = (1, 1, 1)  # blocks of a cluster, x first: they run at the same time
         self.uneven: set[int] = set()
         self.between = False  # all chunks at the same time
+        self.takes_over = False  # blocks may take over what others have not begun
 
     def run(self, host: Frame) -> None:
         """Run all blocks."""
@@ -53,21 +54,32 @@ class Launch:
             return
         run.begin_launch(self, host, shape)
         gen = self.op.gen
-        if gen is not None and (self.between or self.cluster != (1, 1, 1)):
-            frames = [self.frame(host, chunk) for chunk in self.chunks(host, shape)]
-            groups = [frames] if self.between else list(sync.clusters(frames, self.grid, self.cluster))
-            if self.between:
-                list(sync.clusters(frames, self.grid, self.cluster))
-            for group in groups:
-                sync.drive([gen(fr) for fr in group])
-        else:
-            for chunk in self.chunks(host, shape):
-                fr = self.frame(host, chunk)
-                if gen is not None:
-                    sync.drive([gen(fr)])
-                else:
-                    self.op.run(fr)
+        together = gen is not None and (self.between or self.cluster != (1, 1, 1))
+        parts: Iterable[Any] = self.groups(host, shape) if together else self.chunks(host, shape)
+        run.pending = None
+        if self.takes_over:
+            run.pending = clusters.Pending(parts, self.first_block)
+            parts = iter(lambda: run.pending.next() if run.pending.parts else None, None)
+        for part in parts:
+            frames = part if together else [self.frame(host, part)]
+            if gen is not None:
+                sync.drive([gen(fr) for fr in frames])
+            else:
+                self.op.run(frames[0])
         run.end_launch(self, host, shape)
+
+    def groups(self, host: Frame, shape: tuple[int, ...]) -> Iterator[list[Frame]]:
+        """Blocks that run at the same time: those of a cluster, or all."""
+        frames = [self.frame(host, chunk) for chunk in self.chunks(host, shape)]
+        found = list(clusters.clusters(frames, self.grid, self.cluster))
+        yield from [frames] if self.between else found
+
+    def first_block(self, part: Any) -> tuple[int, int, int]:
+        """The coordinates of the first block of a part of the launch."""
+        at = [0, 0, 0]
+        for axis, c in enumerate(self.grid.blocks):
+            at[c] = part[axis][0] if isinstance(part, tuple) else part[0].start[axis]
+        return at[0], at[1], at[2]
 
     def frame(self, host: Frame, chunk: tuple[tuple[int, int], ...]) -> Frame:
         """The frame of a chunk of blocks."""

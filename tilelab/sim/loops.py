@@ -26,6 +26,8 @@ class LoopCompiler(ExprCompiler):
 
     def __init__(self) -> None:
         self.scope: dict[ir.Var, tuple[Ex, int]] = {}
+        self.pointers: dict[ir.Expr, ir.Expr] = {}  # variable → the address that it holds
+        self.addresses: set[ir.Var] = set()  # pointers made from numbers
         self.slots = 0
         self.buffers: dict[ir.Var, int] = {}  # data pointer → slot
         self.max_rank = 0
@@ -87,7 +89,7 @@ class LoopCompiler(ExprCompiler):
             return self._parallel(s, ctx)
         lo, extent = self.expr(s.min, ctx), self.expr(s.extent, ctx)
         step = self.expr(s.step, ctx) if s.step is not None else None
-        self.check_repeated(s, ctx)
+        self.check_loop(s, ctx)
         varies = bool(self.taint and self.taint.vars and (self.taint.expr(s.min) or self.taint.expr(s.extent)))
         plan, ctx = self._divergent_nest(ctx, varies and not self.waits((s,)))
         # a first value that differs between blocks keeps the variable affine: what is counted is the distance from it
@@ -209,8 +211,8 @@ class LoopCompiler(ExprCompiler):
 
         return Aff(keep(aff.base), tuple((a, keep(c)) for a, c in aff.terms)), frozen
 
-    def check_repeated(self, s: ir.For, ctx: Context) -> None:
-        """A hook: work that every thread repeats (TL601)."""
+    def check_loop(self, s: ir.For, ctx: Context) -> None:
+        """A hook: what is wrong with a serial loop as it stands."""
 
     def _parallel(self, s: ir.For, ctx: Context) -> Op:
         if not ctx.parallel:

@@ -32,7 +32,7 @@ class Buf:
 
     __slots__ = (
         "atomics", "base", "bits", "dtype", "fill", "flying", "init", "is_global", "lanes", "loc", "lsize", "name",
-        "np", "offset", "own", "partition", "pinned", "raw", "root",
+        "np", "offset", "own", "partition", "pinned", "raw", "reach", "root",
         "scope", "shadow", "shape", "strides", "track", "written",
     )  # fmt: skip
 
@@ -43,6 +43,7 @@ class Buf:
         self.is_global = scope == "global"
         self.partition: Any = None  # how the blocks divide a global buffer among them
         self.shadow: Any = None  # who touched each element, where the partition does not tell
+        self.reach: Any = None  # how far writes went, where that is asked
         self.written = False
         self.atomics = False
         self.track = True

@@ -36,7 +36,10 @@ def overflow_watch(src: str, dst: str, ctx: Context) -> Callable[[Frame, Value],
         if is_float:
             bad = bad & np.isfinite(x)
         bad = both(bad, fr.mask) if bad.ndim else bad
-        if not bad.any() or fr.run.findings.seen(key):
+        if not bad.any():
+            return
+        fr.run.clipped.add(key[1])
+        if fr.run.findings.seen(key):
             return
         lane = checks.first_lane(bad)
         value = np.broadcast_to(x, bad.shape)[lane].item()
@@ -78,7 +81,8 @@ def birth_watch(comp: Any, s: ir.Store, ctx: Context, value: Ex) -> Callable[[Fr
         if not suspicious(x) or key in fr.run.born:
             return
         x = np.asarray(x)
-        bad = np.isnan(x) if infinite else ~np.isfinite(x)
+        known = infinite or key[1] in fr.run.clipped  # told already: a cast made it infinite
+        bad = np.isnan(x) if known else ~np.isfinite(x)
         bad = both(bad.reshape((1,) * ctx.rank) if not bad.ndim else bad, fr.mask)
         if not bad.any():
             return
@@ -148,6 +152,26 @@ def wraps(fr: Frame, ctx: Context | None, value: int, becomes: int) -> None:
         f"an index computed in int32 comes to {value}, beyond 2147483647: on the device it wraps to {becomes}.", loc,
         fix='compute it in int64, e.g. T.cast(bx, "int64") * stride', evidence={"value": value, "becomes": becomes},
         **checks.where(Place(ctx), fr, ()),
+    )  # fmt: skip
+
+
+DIVISIONS = frozenset({"div", "mod", "floordiv", "floormod"})
+
+
+def zero_divisor(fr: Frame, ctx: Context, divisor: Value) -> None:
+    """TL303: an integer divided by zero."""
+    bad = np.asarray(divisor) == 0
+    bad = both(bad.reshape((1,) * ctx.rank) if not bad.ndim else bad, fr.mask)
+    if not bad.any():
+        return
+    loc = ctx.loc
+    key = ("division", loc and (loc.file, loc.line))
+    if fr.run.findings.seen(key):
+        return
+    fr.run.findings.add(
+        key, "TL303", "an integer is divided by zero here: on the device the result is any number, not an error.", loc,
+        fix="test the divisor first (T.if_then_else(d != 0, n // d, 0)), or make it at least 1",
+        evidence={"lanes": int(np.count_nonzero(bad))}, **checks.where(Place(ctx), fr, checks.first_lane(bad)),
     )  # fmt: skip
 
 

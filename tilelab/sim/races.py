@@ -85,8 +85,9 @@ class Partition:
 class Order:
     """Which blocks are known to come before which: an atomic that reads what another block's atomic left comes after it."""
 
-    def __init__(self, blocks: int) -> None:
-        self.blocks = blocks
+    def __init__(self, grid: tuple[int, ...]) -> None:
+        self.grid = grid
+        self.blocks = int(np.prod(grid, dtype=np.int64))
         self.known: defaultdict[int, int] = defaultdict(int)  # bit sets of blocks
         self._left: dict[tuple[int, int], int] = {}
 
@@ -101,6 +102,25 @@ class Order:
                 self.known[b] |= self._left.get((slot, i), 0)
             if release:
                 self._left[slot, i] = self._left.get((slot, i), 0) | self.known[b] | 1 << b
+
+    def so_far(self, fr: Frame) -> int:
+        """The block of a frame and those known to come before it, for whoever waits for it (as a bit set)."""
+        b = self._block(fr)
+        return self.known[b] | 1 << b if b is not None else 0
+
+    def join(self, fr: Frame, blocks: int) -> None:
+        """The block of a frame has waited for ``blocks``."""
+        b = self._block(fr)
+        if b is not None:
+            self.known[b] |= blocks & ~(1 << b)
+
+    def _block(self, fr: Frame) -> int | None:
+        out = 0
+        for a, n in enumerate(self.grid):
+            if fr.size[a] != 1:
+                return None
+            out = out * n + fr.start[a]
+        return out
 
     def before(self, earlier: int, later: int) -> bool:
         """Whether block ``earlier`` is known to come before block ``later`` (−2: several blocks)."""
@@ -374,8 +394,15 @@ class Nest:
         checks.race(
             acc, fr, buf, lane, kind, self.plan.who,
             {"writer": int(writer[at]), "reader": int(reader[at])},
-            "T.atomic_add or T.reduce_sum for a sum; else read into another buffer first, or split the loop (a barrier comes between)",
+            _APART.get(self.plan.who, _SPLIT),
         )  # fmt: skip
+
+
+_SPLIT = "T.atomic_add or T.reduce_sum for a sum; else read into another buffer first, or split the loop (a barrier comes between)"
+_APART = {
+    "threads": "move the step, or the loop around it, out of the condition on the thread: where all threads of the block come, TileLang puts "
+    "a barrier between steps; or T.atomic_add or T.reduce_sum for a sum"
+}
 
 
 def _along(axis: int, rank: int, n: int) -> Value:

@@ -65,10 +65,14 @@ class RandomState(ABC):
         """Draw uint32 values: ``T.rng_rand()``."""
         return self._next(self._mask(mask)).reshape(self.shape)
 
-    def rand_float(self, bits: int = 32, dist: str = "uniform", mask: Array | None = None) -> Array:
-        """Draw floats of 32 or 64 ``bits``, ``"uniform"`` in (0, 1] or ``"normal"``: ``T.rng_rand_float()``."""
+    def rand_float(self, bits: int = 32, dist: str = "uniform", mask: Array | None = None, *, vector: bool = False) -> Array:
+        """Draw floats of 32 or 64 ``bits``, ``"uniform"`` in (0, 1] or ``"normal"``: ``T.rng_rand_float()``.
+
+        ``vector``: as one of several that are drawn at once, for which Philox has finer doubles.
+        """
         m = self._mask(mask)
-        draw = self._normal(bits, m) if dist == "normal" else self._uniform64(m) if bits == 64 else self._uniform32(m)
+        uniform = self._vector64 if vector else self._uniform64
+        draw = self._normal(bits, m) if dist == "normal" else uniform(m) if bits == 64 else self._uniform32(m)
         return draw.reshape(self.shape)
 
     def _mask(self, mask: Array | None) -> Array:
@@ -80,6 +84,9 @@ class RandomState(ABC):
 
     def _uniform64(self, mask: Array) -> Array:
         return _fraction53(self._next(mask), self._next(mask))
+
+    def _vector64(self, mask: Array) -> Array:
+        return self._uniform64(mask)
 
     def _normal(self, bits: int, mask: Array) -> Array:
         """Box–Muller: two normals a time, the second kept for the next call."""
@@ -143,6 +150,9 @@ class _Philox(RandomState):
     def _uniform64(self, mask: Array) -> Array:
         x: Array = self._next(mask) * 2.0**-32 + 2.0**-32  # 32 bits only, and cuRAND adds a whole unit here
         return x
+
+    def _vector64(self, mask: Array) -> Array:
+        return _fraction53(self._next(mask), self._next(mask))
 
 
 # ------------------------------------------------------------------------------------------------ XORWOW

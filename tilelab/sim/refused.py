@@ -5,7 +5,6 @@ from __future__ import annotations
 _INSTRUCTION = "it is one instruction of the hardware, below the meaning of tiles"
 _VENDOR = "it belongs to another vendor's hardware"
 _TENSOR_MEMORY = "it moves data by the layout of Blackwell's tensor memory, which tiles do not have"
-_CLUSTER = "blocks of a cluster are not modelled together"
 _RUNTIME = "it belongs to TVM's runtime on the host"
 _MADE = "it has no meaning of its own: it stands inside other operations, or TVM's passes make it"
 _INSIDE = "TileLang makes it inside its own passes"
@@ -26,15 +25,12 @@ REFUSED: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "tl.ptx_tcgen05_*", "tl.tcgen05_*", "tl.ptx_init_tensor_memory", "tl.ptx_deallocate_tensor_memory",
-            "tl.tileop.tcgen05_gemm_blockscaled",
+            "tl.ptx_tcgen05_mma*", "tl.tcgen05_*", "tl.ptx_init_tensor_memory", "tl.ptx_deallocate_tensor_memory",
         ),
         _TENSOR_MEMORY,
     ),
-    "tl.tileop.gemm_blockscaled": "its scale factors are packed in an order that only the hardware's layout tells",
-    **dict.fromkeys(("tl.clc_*", "tl.ptx_cluster_store"), _CLUSTER),
     **dict.fromkeys(
-        ("tl.launch_thread_idx", "tl.mvb_stage_index", "tl.conflict_hint", "tl.region", "tl.access_ptr", "tl.GemmWarpPolicy"),
+        ("tl.launch_thread_idx", "tl.mvb_stage_index", "tl.conflict_hint", "tl.region", "tl.access_ptr", "tl.GemmWarpPolicy", "tl.ptx_cluster_store"),
         _INSIDE,
     ),
     "tl.tvm_ffi_call_with_result": _RUNTIME,
@@ -50,7 +46,7 @@ REFUSED: dict[str, str] = {
         (
             "tirx.ptx_ldmatrix", "tirx.ptx_mma*", "tirx.mma_fill", "tirx.mma_store", "tirx.ptx_cp_async*", "tirx.ptx_ldg32",
             "tirx.ptx_init_barrier_thread_count", "tirx.create_barriers", "tirx.tvm_bmma_sync", "tirx.tvm_fill_fragment",
-            "tirx.tvm_load_matrix_sync", "tirx.tvm_mma_sync", "tirx.tvm_store_matrix_sync", "tirx.tvm_thread_allreduce",
+            "tirx.tvm_load_matrix_sync", "tirx.tvm_mma_sync", "tirx.tvm_store_matrix_sync",
         ),
         _INSTRUCTION,
     ),
@@ -64,7 +60,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(
         (
             "tirx.address_of", "tirx.tvm_access_ptr", "tirx.handle_add_byte_offset", "tirx.type_annotation", "tirx.tvm_tuple",
-            "tirx.ignore_loop_partition", "tirx.tvm_thread_invariant", "tirx.undef", "tirx.prefetch", "tirx.q_multiply_shift_per_axis",
+            "tirx.undef", "tirx.prefetch", "tirx.q_multiply_shift_per_axis",
             "tirx.cuda.*", "tirx.dp4a", "tirx.atomic_add",
         ),
         _MADE,

@@ -27,6 +27,10 @@ def _first(watch: Callable[[Frame], None], write: Callable[..., None]) -> Callab
     return both_of
 
 
+#: Calls that make an address.
+ADDRESSES = frozenset({"tl.access_ptr", "tirx.address_of", "tirx.tvm_access_ptr"})
+
+
 class StmtCompiler(LoopCompiler):
     """Compiles the statements of one program. :class:`tilelab.sim.kernel.Compiler` adds launches and tile operations."""
 
@@ -40,10 +44,10 @@ class StmtCompiler(LoopCompiler):
         """Compile statements in order; ``loop`` says that a break among them is ours to handle."""
         ops = [self.stmt(s, ctx) for s in body]
         if any(o.gen is not None and o.role is not None for o in ops):
-            ops = self.roles(ops)
+            ops = self.roles(ops, body)
         return sequence(ops, breaks=loop or breaks(body))
 
-    def roles(self, ops: list[Op]) -> list[Op]:
+    def roles(self, ops: list[Op], body: ir.Body) -> list[Op]:
         """A hook: neighbouring branches of different threads run at the same time."""
         return ops
 
@@ -59,7 +63,14 @@ class StmtCompiler(LoopCompiler):
         return method(self, s, ctx)
 
     def _bind(self, s: ir.Bind, ctx: Context) -> Op:
-        ex = self.expr(s.value, ctx)
+        if isinstance(s.value, ir.Call) and s.value.op in ADDRESSES:
+            self.pointers[s.var] = s.value
+            return Op(nothing)
+        value = s.value
+        if isinstance(value, ir.Call) and value.op == "tirx.reinterpret" and value.dtype == "handle" and len(value.args) == 1:
+            self.addresses.add(s.var)
+            value = value.args[0]
+        ex = self.expr(value, ctx)
         if ex.const is not None:
             self.scope[s.var] = (replace(ex, dtype=s.var.dtype) if not isinstance(ex.const, str) else ex, ctx.rank)
             return Op(nothing)
@@ -151,7 +162,7 @@ class StmtCompiler(LoopCompiler):
         yes, no = self.body(s.then, ctx), self.body(s.orelse, ctx)
         role = _threads_of(cond.fn) if varies and no.run is nothing else None
         if yes.gen is not None or no.gen is not None:
-            return self.branch(ctx, cond, yes, no)._replace(role=role)
+            return self.branch(ctx, cond, yes, no)._replace(role=role, loc=ctx.loc)
         fc, then, orelse = cond.fn, yes.run, no.run
 
         def run(fr: Frame) -> None:
@@ -175,7 +186,7 @@ class StmtCompiler(LoopCompiler):
                         orelse(fr)
             fr.mask = old
 
-        return self._in_nest(plan, run)._replace(role=role)
+        return self._in_nest(plan, run)._replace(role=role, loc=ctx.loc)
 
     def branch(self, ctx: Context, cond: Ex, yes: Op, no: Op) -> Op:
         """A hook: a branch in which something waits."""
@@ -232,4 +243,3 @@ _METHODS: dict[type, Callable[[Any, Any, Context], Op]] = {
 
 def _threads_of(fc: Callable[[Frame], Value]) -> Callable[[Frame], Any]:
     return lambda fr: both(fr.mask, fc(fr)) if isinstance(fc(fr), np.ndarray) else np.asarray(bool(fc(fr)))
-

@@ -70,53 +70,6 @@ def drive(tasks: Iterable[Waiting]) -> None:
             raise Stop(deadlock([w for _, w in pending if w is not None]))
 
 
-def together(tasks: list[Waiting]) -> Waiting:
-    """Run the roles of one block until all have ended, waiting only when all of them wait."""
-    pending: list[tuple[Waiting, Wait | None]] = [(t, None) for t in tasks]
-    while pending:
-        left: list[tuple[Waiting, Wait | None]] = []
-        moved = False
-        for task, wait in pending:
-            if wait is not None and not wait.ready():
-                left.append((task, wait))
-                continue
-            moved = True
-            try:
-                left.append((task, next(task)))
-            except StopIteration:
-                continue
-        pending = left
-        if pending and not moved:
-            yield Several([w for _, w in pending if w is not None])
-
-
-def side_by_side(ops: tuple[Op, ...]) -> Callable[[Frame], Waiting]:
-    """Branches by thread, one after the other in the program: those of different threads run at the same time."""
-
-    def run_all(parts: list[tuple[Op, Frame]]) -> Waiting:
-        for op, fr in parts:
-            if op.gen is not None:
-                yield from op.gen(fr)
-            else:
-                op.run(fr)
-
-    def gen(fr: Frame) -> Waiting:
-        tasks: list[tuple[Any, list[tuple[Op, Frame]]]] = []
-        for op in ops:
-            assert op.role is not None
-            threads = op.role(fr)
-            for i, (others, parts) in enumerate(tasks):
-                if (others & threads).any():
-                    parts.append((op, fr.fork()))
-                    tasks[i] = (others | threads, parts)
-                    break
-            else:
-                tasks.append((threads, [(op, fr.fork())]))
-        yield from together([run_all(parts) for _, parts in tasks])
-
-    return gen
-
-
 def deadlock(waits: list[Wait]) -> Any:
     """The finding of a deadlock: who waits for what."""
     flat: list[Wait] = []
@@ -149,6 +102,7 @@ class Barriers:
         self.phase = [0] * len(counts)
         self.pending = list(counts)
         self.tx = [0] * len(counts)
+        self.before = [0] * len(counts)  # blocks that have arrived (bit sets)
         self.flying: list[list[tuple[int, Callable[[], None]]]] = [[] for _ in counts]
         self.landing: list[list[Callable[[], None]]] = [[] for _ in counts]  # complete, but nobody has waited for it yet
 
@@ -156,6 +110,8 @@ class Barriers:
         """``n`` threads arrive."""
         if n > self.pending[i] and fr.run.checks:
             self._too_many(i, n, place, fr)
+        if fr.run.order is not None:
+            self.before[i] |= fr.run.order.so_far(fr)
         self.pending[i] = max(0, self.pending[i] - n)
         self._settle(i)
 
@@ -234,88 +190,6 @@ def arriving(ctx: Context, fr: Frame) -> int:
     return int(np.broadcast_to(on, grown).sum())
 
 
-class Cluster:
-    """The blocks of one cluster: their frames by rank, and the barrier that they share."""
-
-    def __init__(self) -> None:
-        self.frames: dict[int, Frame] = {}
-        self.barrier = Named()
-
-
-def start() -> Op:
-    """Let the other blocks come this far."""
-
-    def gen(fr: Frame) -> Waiting:
-        yield Wait(lambda: True, lambda: "the other blocks to start", "start", None, None)
-
-    return Op(lambda fr: None, gen)
-
-
-def clusters(frames: list[Frame], grid: Any, dims: tuple[int, ...]) -> Iterable[list[Frame]]:
-    """Group single-block frames by cluster, and tell each its rank and its neighbours."""
-    found: dict[tuple[int, ...], Cluster] = {}
-    for fr in frames:
-        at = [0, 0, 0]
-        for axis, c in enumerate(grid.blocks):
-            at[c] = fr.start[axis]
-        group = found.setdefault(tuple(i // n for i, n in zip(at, dims, strict=True)), Cluster())
-        x, y, z = (i % n for i, n in zip(at, dims, strict=True))
-        fr.rank = x + dims[0] * (y + dims[1] * z)
-        fr.cluster = group
-        group.frames[fr.rank] = fr
-    return ([g.frames[r] for r in sorted(g.frames)] for g in found.values())
-
-
-def arrive_remote(comp: Any, call: ir.Call, ctx: Context) -> Op:
-    """Arrive at the barrier of another block of the cluster; each thread names its block."""
-    slot, index, _ = barrier_of(comp, call.args[0], ctx)
-    to = comp.expr(call.args[1], ctx)
-    place = Place(ctx)
-    threads = ctx.grid.thread_axes
-
-    def run(fr: Frame) -> None:
-        i = at(index, fr)
-        ranks = np.asarray(to.fn(fr))
-        if ranks.ndim and threads:
-            shape = [fr.size[a] if a in threads else 1 for a in range(ctx.rank)]
-            on = np.ones(shape, np.bool_)
-            if fr.mask is not None:
-                on &= fr.mask.any(axis=tuple(a for a in range(ctx.rank) if a not in threads), keepdims=True)
-            counts = np.bincount(np.broadcast_to(ranks, shape)[on])
-        else:
-            counts = np.bincount([int(ranks.reshape(-1)[0])] * arriving(ctx, fr))
-        for rank, n in enumerate(counts.tolist()):
-            if n:
-                peer = fr if fr.cluster is None else fr.cluster.frames.get(rank)
-                if peer is None:
-                    raise Unsupported(f"block {rank} of a cluster of {len(fr.cluster.frames)}", ctx.loc)
-                peer.mem[slot].arrive(i, n, place, fr)
-        fr.run.version += 1
-
-    return Op(run)
-
-
-def cluster_sync(comp: Any, call: ir.Call, ctx: Context) -> Op:
-    """``T.cluster_sync``, ``T.cluster_arrive`` and ``T.cluster_wait``: every block of the cluster."""
-    arrives, waits_too = call.op != "tl.cluster_wait", call.op in ("tl.cluster_sync", "tl.cluster_wait")
-
-    def run(fr: Frame) -> None:
-        if fr.cluster is not None and arrives:
-            fr.sync["cluster"] = fr.cluster.barrier.opened
-            fr.cluster.barrier.arrive(1, len(fr.cluster.frames))
-
-    def gen(fr: Frame) -> Waiting:
-        run(fr)
-        if fr.cluster is None:
-            return
-        bar, before = fr.cluster.barrier, fr.sync.get("cluster", fr.cluster.barrier.opened)
-        if bar.opened == before:
-            said = lambda: f"the other blocks of the cluster ({bar.arrived} of {len(fr.cluster.frames)} are there)"  # noqa: E731
-            yield Wait(lambda: bar.opened > before, said, "cluster", ctx, fr)
-
-    return Op(run, gen if waits_too else None)
-
-
 def arrive(comp: Any, call: ir.Call, ctx: Context) -> Op:
     """``T.barrier_arrive`` (with the bytes to expect, where given)."""
     slot, index, _ = barrier_of(comp, call.args[0], ctx)
@@ -368,6 +242,8 @@ def wait_parity(comp: Any, call: ir.Call, ctx: Context) -> Op:
         i, p = at(index, fr), at(parity, fr) & 1
         if bars.phase[i] == p:
             yield Wait(lambda: bars.phase[i] != p, lambda: bars.describe(i, p), "mbarrier", ctx, fr)
+        if fr.run.order is not None:
+            fr.run.order.join(fr, bars.before[i])
         due, bars.landing[i] = bars.landing[i], []
         for land in due:
             land()
@@ -382,6 +258,7 @@ class Named:
     def __init__(self) -> None:
         self.arrived = 0
         self.opened = 0
+        self.before = 0  # blocks that have arrived (a bit set)
 
     def arrive(self, n: int, want: int) -> None:
         """``n`` threads arrive; the barrier opens at ``want``."""
@@ -481,6 +358,8 @@ def spins(s: ir.While) -> bool:
 def waits(body: ir.Body) -> bool:
     """Whether anything in ``body`` may wait."""
     for n in ir.walk(body):
+        if isinstance(n, ir.Tile) and n.op == "copy" and n.attrs.get("cluster_mask") is not None:
+            return True
         if isinstance(n, ir.Call) and (n.op in BLOCKING or (n.op == "tirx.tvm_storage_sync" and len(n.args) > 1)):
             return True
         if isinstance(n, ir.While) and spins(n):
@@ -490,8 +369,7 @@ def waits(body: ir.Body) -> bool:
 
 EFFECTS = {
     "tirx.ptx_arrive_barrier": arrive, "tirx.ptx_arrive_barrier_expect_tx": arrive,
-    "tl.ptx_cp_async_barrier_noinc": arrive, "tl.ptx_arrive_cluster_barrier": arrive_remote,
-    **dict.fromkeys(("tl.cluster_sync", "tl.cluster_arrive", "tl.cluster_arrive_relaxed", "tl.cluster_wait"), cluster_sync),
+    "tl.ptx_cp_async_barrier_noinc": arrive,
     "tl.tcgen05_mma_arrive": arrive_once,
     "tl.mbarrier_expect_tx": expect_tx, "tl.mbarrier_wait_parity": wait_parity, "tirx.ptx_wait_barrier": wait_parity,
     "tirx.tvm_storage_sync": storage_sync, "tl.named_barrier_arrive": named_arrive, "tl.sync_grid": sync_grid,

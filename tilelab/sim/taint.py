@@ -247,7 +247,9 @@ def stored_buffers(body: ir.Body) -> set[ir.Var]:
             out.add(n.buffer.data)
         elif isinstance(n, ir.Call) and n.op not in ("tirx.if_then_else",):
             for a in n.args:
-                out |= _pointed(a)
+                out |= _pointed(a) | ({a} if isinstance(a, ir.Var) and a.dtype == "handle" else set())
+        elif isinstance(n, ir.Bind):
+            out |= _pointed(n.value)
         elif isinstance(n, ir.Tile):
             for a in n.args[1:]:
                 if isinstance(a, ir.Region):

@@ -17,7 +17,7 @@ from tilelab.sim.flow import Op
 from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
 from tilelab.sim.stmt import StmtCompiler
 from tilelab.sim.tileops.atomics import pointed, updater
-from tilelab.sim.tileops.space import Space
+from tilelab.sim.tileops.space import Space, pointee
 
 
 def lanes(dtype: str) -> int:
@@ -195,7 +195,7 @@ def loader(width: int) -> Callable[[Any, ir.Call, Context], Ex]:
     """``T.ldg32`` … ``T.lds128``: ``width`` bits from an address, as words; where a predicate fails, zeros."""
 
     def make(comp: Any, call: ir.Call, ctx: Context) -> Ex:
-        load = _pointee(comp, call.args[0], ctx)
+        load = pointee(comp, call.args[0], ctx)
         base = dtypes.parse(load.buffer.dtype)[0]
         n = width // dtypes.info(base).bits
         ex = reading(comp, load.buffer, load.indices, n, f"{base}x{n}" if n > 1 else base, ctx, call.op.removeprefix("tl."))
@@ -222,7 +222,7 @@ def storer(width: int) -> Callable[[Any, ir.Call, Context], Op]:
     """``T.stg32`` … ``T.sts128``."""
 
     def make(comp: Any, call: ir.Call, ctx: Context) -> Op:
-        load = _pointee(comp, call.args[0], ctx)
+        load = pointee(comp, call.args[0], ctx)
         base = dtypes.parse(load.buffer.dtype)[0]
         n = width // dtypes.info(base).bits
         words = comp.expr(call.args[1], ctx)
@@ -242,19 +242,10 @@ def storer(width: int) -> Callable[[Any, ir.Call, Context], Op]:
     return make
 
 
-def _pointee(comp: Any, e: ir.Expr, ctx: Context) -> ir.Load:
-    if isinstance(e, ir.Call) and e.op in ("tl.access_ptr", "tirx.address_of") and isinstance(e.args[0], ir.Load):
-        return e.args[0]
-    if isinstance(e, ir.Call) and e.op == "tirx.tvm_access_ptr" and isinstance(e.args[1], ir.Var):
-        load: ir.Load = comp.flat_element(e.args[1], e.args[2], ctx)
-        return load
-    raise Unsupported("an address that is not an element of a buffer", ctx.loc)
-
-
 def cached_load(comp: Any, call: ir.Call, ctx: Context) -> Ex:
     """``T.__ldg``: a read."""
     what = call.args[0]
-    ex: Ex = comp.expr(what if isinstance(what, ir.Load) else _pointee(comp, what, ctx), ctx)
+    ex: Ex = comp.expr(what if isinstance(what, ir.Load) else pointee(comp, what, ctx), ctx)
     return ex
 
 
@@ -273,7 +264,7 @@ def vector_atomic(n: int, previous: bool) -> Callable[[Any, ir.Call, Context], E
     """``T.atomic_addx2`` and ``x4``: one addition for each of ``n`` elements."""
 
     def make(comp: Any, call: ir.Call, ctx: Context) -> Ex:
-        dst, src = _pointee(comp, call.args[0], ctx), _pointee(comp, call.args[1], ctx)
+        dst, src = pointee(comp, call.args[0], ctx), pointee(comp, call.args[1], ctx)
         space = run_of(comp, ctx, n, f"T.atomic_addx{n}")
         space.ctx = _each(space.ctx, ctx)
         to = elements(comp, space, dst.buffer, dst.indices, "atomic")
@@ -300,7 +291,7 @@ def quantifier(every: bool) -> Callable[[Any, ir.Call, Context], Ex]:
     """``T.any_of`` and ``T.all_of`` over a buffer or a run of its last dimension."""
 
     def make(comp: Any, call: ir.Call, ctx: Context) -> Ex:
-        load = _pointee(comp, call.args[0], ctx)
+        load = pointee(comp, call.args[0], ctx)
         n = comp.expr(call.args[1], ctx).const
         shape = [comp.expr(e, ctx).const for e in load.buffer.shape]
         whole = n == int(np.prod(shape)) and all(isinstance(i, ir.Const) and i.value == 0 for i in load.indices)
@@ -326,7 +317,7 @@ def quantifier(every: bool) -> Callable[[Any, ir.Call, Context], Ex]:
 
 def cp_async(comp: Any, call: ir.Call, ctx: Context) -> Op:
     """``T.ptx_cp_async``: some elements from one address to another (zeros where a predicate fails); they land at once."""
-    dst, src = _pointee(comp, call.args[0], ctx), _pointee(comp, call.args[1], ctx)
+    dst, src = pointee(comp, call.args[0], ctx), pointee(comp, call.args[1], ctx)
     n = comp.expr(call.args[2], ctx).const
     if not isinstance(n, int):
         raise Unsupported("T.ptx_cp_async of a size known only when it runs", ctx.loc)
@@ -345,7 +336,7 @@ def cp_async(comp: Any, call: ir.Call, ctx: Context) -> Op:
 
 def dp4a(comp: Any, call: ir.Call, ctx: Context) -> Op:
     """Four products of int8, added to an int32."""
-    a, b, c = (_pointee(comp, x, ctx) for x in call.args[1:4])
+    a, b, c = (pointee(comp, x, ctx) for x in call.args[1:4])
     x = reading(comp, a.buffer, a.indices, 4, "int8x4", ctx, "T.dp4a")
     y = reading(comp, b.buffer, b.indices, 4, "int8x4", ctx, "T.dp4a")
     old = comp.expr(c, ctx)

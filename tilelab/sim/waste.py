@@ -1,8 +1,8 @@
-"""What every thread of a block does by itself: work repeated (TL601), one element updated by all of them (TL201)."""
+"""What every thread of a block does by itself: work repeated (TL601), one element updated by all of them (TL201); lost guards (TL802)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from tilelab import ir
 from tilelab.sim.context import Context
 from tilelab.sim.lanes import Frame
+from tilelab.sim.origin import interval
 from tilelab.sim.taint import Taint, is_local
 
 #: Iterations from which repeating them is worth a word.
@@ -46,6 +47,24 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
                 "evidence": {"threads": threads, "iterations": s.extent.value, "buffer": n.buffer.name, "repeated": threads},
             }
     return None
+
+
+def lost_guard(s: ir.For, ctx: Context, ranges: Mapping[ir.Var, tuple[int, int]]) -> dict[str, Any] | None:
+    """The finding for a loop of no turn or one, whose test TileLang leaves out (TL802); None if it is not one."""
+    extent = s.extent
+    while isinstance(extent, ir.Cast):
+        extent = extent.a
+    if ctx.host or not isinstance(extent, ir.Bin) or extent.op not in ("floordiv", "div") or interval(extent, ranges) != (0, 1):
+        return None
+    return {
+        "key": ("guard", s.loc and (s.loc.file, s.loc.line)),
+        "code": "TL802",
+        "message": "this loop has one turn or none, depending on the block: TileLang 0.1.15 takes it for one turn always, so that blocks "
+        "that have nothing to do do it all the same.",
+        "loc": s.loc,
+        "fix": "loop over the greatest number of turns, with the test inside: if tile < tiles: …",
+        "evidence": {"least": 0, "most": 1},
+    }
 
 
 def updated_by_all(s: ir.Store, ctx: Context) -> Callable[[Frame], None] | None:

@@ -21,11 +21,18 @@ from tilelab.sim.tileops.space import Space, extent_of, per_thread
 
 def copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """``dst[…] = src[…]``: elements outside the source read as the safe value, elements outside the destination are dropped."""
-    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
     if s.attrs.get("is_gather4") or s.attrs.get("is_scatter4"):
         return rows_by_index(comp, s, ctx)
-    if s.attrs.get("cluster_mask") or s.attrs.get("dst_block") is not None:
-        raise Unsupported("T.copy_cluster (blocks of a cluster are not modelled together)", s.loc)
+    if s.attrs.get("cluster_mask") is not None or s.attrs.get("dst_block") is not None:
+        from tilelab.sim.tileops.cluster_copy import copy_cluster
+
+        return copy_cluster(comp, s, ctx)
+    return plain_copy(comp, s, ctx)
+
+
+def plain_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
+    """A copy by one block."""
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
     if not isinstance(src, ir.Region) or not isinstance(dst, ir.Region):
         raise Unsupported(f"{SPELLING[s.op]} of something that is not a region", s.loc)
     extents, at_src, at_dst = match(comp, src, dst, s, ctx)
@@ -153,12 +160,12 @@ def rows_by_index(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     names, first = s.attrs["gather4_rows"], s.attrs["gather4_col"]  # of scatters too
     tile = dst if gathers else src
     space = Space(comp, ctx, comp.exprs(tile.extents, ctx), f"T.tma_{kind}")
-    rows = [comp.expr(_expr(r), space.ctx) for r in names]  # type: ignore[union-attr]
+    rows = [comp.expr(as_expr(r), space.ctx) for r in names]  # type: ignore[union-attr]
     row, column = space.vars
     pick: Ex = rows[-1]
     for i in reversed(range(len(rows) - 1)):
         pick = _choose(binary("eq", "bool", row, const("int32", i), space.ctx.rank), rows[i], pick)
-    low = comp.expr(_expr(first), space.ctx)
+    low = comp.expr(as_expr(first), space.ctx)
     far = (pick, binary("add", "int32", low, column, space.ctx.rank))
     near = tuple(binary("add", e.dtype, e, v, space.ctx.rank) for e, v in zip(comp.exprs(tile.mins, space.ctx), space.vars, strict=True))
     read = comp.access(src.buffer, far if gathers else near, space.ctx, f"T.tma_{kind}", "read")
@@ -181,7 +188,8 @@ def rows_by_index(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     return Op(run)
 
 
-def _expr(x: Any) -> ir.Expr:
+def as_expr(x: Any) -> ir.Expr:
+    """An attribute as an expression."""
     if isinstance(x, ir.AttrMap):  # a plain number among attributes that are constants
         x = dict(x.items)["raw"]
     return x if isinstance(x, ir.Expr) else ir.Const(dtype="int32", value=x)
@@ -197,14 +205,21 @@ def _choose(c: Ex, a: Ex, b: Ex) -> Ex:
 
 def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """A bulk copy: a load lands when its barrier completes (never before), a store is done at once."""
-    _src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    dst = arg(s.op, s.args, "dst")
     barrier = s.attrs.get("barrier")
-    if not isinstance(barrier, ir.Load) or dst.buffer.scope == "global":
-        return copy(comp, s, ctx)
-    slot, index, _ = sync.barrier_of(comp, barrier, ctx)
-    begin, nbytes = _deferred(comp, s, ctx)
-    mask = s.attrs.get("cluster_mask")
     place = Place(ctx)
+    if not isinstance(barrier, ir.Load) or dst.buffer.scope == "global":
+        op = plain_copy(comp, s, ctx)
+
+        def store(fr: Frame) -> None:
+            if fr.mask is not None and fr.run.checks:
+                effects.part_of_a_warp(place, fr, "T.tma_copy")
+            op.run(fr)
+
+        return Op(store)
+    slot, index, _ = sync.barrier_of(comp, barrier, ctx)
+    begin, nbytes = deferred(comp, s, ctx)
+    mask = s.attrs.get("cluster_mask")
     several = int(mask.value if isinstance(mask, ir.Const) else mask) if mask is not None else 0  # type: ignore[arg-type]
 
     def run(fr: Frame) -> None:
@@ -229,44 +244,35 @@ def tma_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
 
 def async_copy(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """An asynchronous copy, a group of its own: it lands at the wait for its group."""
-    begin, _ = _deferred(comp, s, ctx)
+    begin, _ = deferred(comp, s, ctx)
     return Op(lambda fr: fr.sync.setdefault("groups", []).append(begin(fr, fr)))
 
 
-def _deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame, Frame], Callable[[], None]], Callable[[Frame], int]]:
+def halves(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame], Any], Callable[[Frame, Any], None]]:
+    """A copy in two halves: what is read, and the writing of it."""
+    issuing, landing, _, _ = _parts(comp, s, ctx)
+    return issuing, landing
+
+
+def deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame, Frame], Callable[[], None]], Callable[[Frame], int]]:
     """A copy in two halves: it reads when it is issued; what it gives back writes, into the memory of the second frame.
 
-    Until then the destination holds nothing.
+    Until then the destination holds nothing. Also: its size in bytes.
     """
+    issuing, landing, forgetting, slot = _parts(comp, s, ctx)
     src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
-    extents, at_src, at_dst = match(comp, src, dst, s, ctx)
-    space = Space(comp, ctx, extents, SPELLING[s.op])
-    read = space.access(src, tuple(None if a is None else space.vars[a] for a in at_src), "read")
-    write = space.access(dst, tuple(None if a is None else space.vars[a] for a in at_dst), "write")
-    value = comp.cast(comp.loaded(read, src.buffer.dtype), dst.buffer.dtype, space.ctx)
-    held: list[Any] = []
-
-    def issue(fr: Frame) -> None:
-        x = value.fn(fr)
-        held.append(x.copy() if hasattr(x, "copy") else x)
-
-    def land(fr: Frame) -> None:
-        write.write(fr, held.pop())
-
-    issuing, landing, forgetting = space.runs(issue), space.runs(land), space.runs(write.forget)
+    extents, *_ = match(comp, src, dst, s, ctx)
 
     def begin(fr: Frame, to: Frame) -> Callable[[], None]:
-        issuing(fr)
-        x = held.pop()
+        x = issuing(fr)
         later = fr.fork()
         later.mem = to.mem
         forgetting(later)
-        buf = to.mem[write.slot]
+        buf = to.mem[slot]
         buf.flying += 1
 
         def finish() -> None:
-            held.append(x)
-            landing(later)
+            landing(later, x)
             buf.flying -= 1
 
         return finish
@@ -280,6 +286,31 @@ def _deferred(comp: Any, s: ir.Tile, ctx: Context) -> tuple[Callable[[Frame, Fra
         return n * bits // 8
 
     return begin, nbytes
+
+
+def _parts(
+    comp: Any, s: ir.Tile, ctx: Context
+) -> tuple[Callable[[Frame], Any], Callable[[Frame, Any], None], Callable[[Frame], None], int]:
+    src, dst = arg(s.op, s.args, "src"), arg(s.op, s.args, "dst")
+    extents, at_src, at_dst = match(comp, src, dst, s, ctx)
+    space = Space(comp, ctx, extents, SPELLING[s.op])
+    read = space.access(src, tuple(None if a is None else space.vars[a] for a in at_src), "read")
+    write = space.access(dst, tuple(None if a is None else space.vars[a] for a in at_dst), "write")
+    value = comp.cast(comp.loaded(read, src.buffer.dtype), dst.buffer.dtype, space.ctx)
+    held: list[Any] = []
+    reads = space.runs(lambda fr: held.append(value.fn(fr)))
+    writes = space.runs(lambda fr: write.write(fr, held.pop()))
+
+    def issue(fr: Frame) -> Any:
+        reads(fr)
+        x = held.pop()
+        return x.copy() if hasattr(x, "copy") else x
+
+    def land(fr: Frame, x: Any) -> None:
+        held.append(x)
+        writes(fr)
+
+    return issue, land, space.runs(write.forget), write.slot
 
 
 TABLE = {"copy": copy, "async_copy": async_copy, "tma_copy": tma_copy, "fill": fill, "transpose": transpose}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from tilelab.sim.checks import Place
 from tilelab.sim.context import Context
 from tilelab.sim.expr import const
 from tilelab.sim.flow import Op
-from tilelab.sim.lanes import Ex, Frame, Value
+from tilelab.sim.lanes import Ex, Frame, Unsupported, Value
 from tilelab.sim.tileops.space import Space
+
+Scaling: TypeAlias = "Callable[[Frame, Value, Value], tuple[Value, Value]]"
 
 
 def matrix(comp: Any, region: ir.Region, ctx: Context, what: str, kind: str) -> tuple[Space, Access]:
@@ -26,8 +28,8 @@ def matrix(comp: Any, region: ir.Region, ctx: Context, what: str, kind: str) -> 
     return space, space.access(region, at, kind)
 
 
-def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
-    """``c (+)= a @ b`` with either transposed; accumulates in the dtype of ``c``."""
+def gemm(comp: Any, s: ir.Tile, ctx: Context, scaling: Scaling | None = None) -> Op:
+    """``c (+)= a @ b`` with either transposed; accumulates in the dtype of ``c``. ``scaling``: what it makes of both operands first."""
     what = SPELLING[s.op]
     a, b, c = (arg(s.op, s.args, n) for n in ("a", "b", "c"))
     ta, tb = (bool(_number(arg(s.op, s.args, n))) for n in ("transpose_a", "transpose_b"))
@@ -44,15 +46,21 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     write_c = sc.runs(lambda fr: wc.write(fr, result.value))
     fclear = clear.fn
     watch = numbers.product_watch(ctx, c.buffer.name, what) if dtypes.info(c.buffer.dtype).kind == "f" else None
-
     done = completion(comp, s, ctx)
 
-    def run(fr: Frame) -> None:
+    def one(fr: Frame, holders: list[Frame]) -> None:
+        """The product of one block; ``holders`` have the parts of ``b``, side by side."""
         read_a(fr)
-        read_b(fr)
-        x, y = left.value, right.value
-        fr.run.flops += _flops(fr, x, y, ta, tb)
-        z = product(x.swapaxes(-1, -2) if ta else x, y.swapaxes(-1, -2) if tb else y)
+        x = left.value.swapaxes(-1, -2) if ta else left.value
+        parts = []
+        for holder in holders:
+            read_b(holder)
+            parts.append(right.value.swapaxes(-1, -2) if tb else right.value)
+        y = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+        fr.run.flops += 2 * x.shape[-2] * y.shape[-1] * x.shape[-1] * fr.run.blocks_of(fr)
+        if scaling is not None:
+            x, y = scaling(fr, x, y)
+        z = product(x, y)
         fresh = fclear(fr)
         operands: tuple[Value, ...] = (x, y)
         if isinstance(fresh, np.ndarray):
@@ -72,7 +80,30 @@ def gemm(comp: Any, s: ir.Tile, ctx: Context) -> Op:
         if done is not None:
             done(fr)
 
-    return Op(run)
+    if not s.attrs.get("use_2cta"):
+        return Op(lambda fr: one(fr, [fr]))
+
+    def two(fr: Frame) -> None:
+        """The first block of a pair issues the product of both: each has its rows of ``a``, and half the columns of ``b``."""
+        for block in (holders := pair(fr, ctx, what)):
+            one(block, holders)
+
+    return Op(two)
+
+
+def pair(fr: Frame, ctx: Context, what: str) -> list[Frame]:
+    """Frames of both blocks of a pair, asked by the first of them; nothing for the second.
+
+    Raises:
+        Unsupported: There is no cluster.
+    """
+    if fr.cluster is None or fr.rank ^ 1 not in fr.cluster.frames:
+        raise Unsupported(f"{what} with use_2cta outside a cluster of two", ctx.loc, "T.Kernel(…, cluster_dims=(2, 1, 1))")
+    if fr.rank & 1:
+        return []
+    other = fr.cluster.frames[fr.rank ^ 1].fork()
+    other.mask = None
+    return [fr, other]
 
 
 def completion(comp: Any, s: ir.Tile, ctx: Context) -> Callable[[Frame], None] | None:
@@ -171,8 +202,11 @@ def multiplier(a: str, b: str, c: str) -> Callable[[Value, Value], Value]:
 
         return whole
     work = np.float64 if "float64" in (a, b, c) else np.float32
+    cut_a, cut_b = (dtypes.parse(d)[0] == "tfloat32" for d in (a, b))
 
     def real(x: Value, y: Value) -> Value:
+        x = dtypes.truncated(x) if cut_a else x
+        y = dtypes.truncated(y) if cut_b else y
         x = x if x.dtype == work else x.astype(work)
         y = y if y.dtype == work else y.astype(work)
         out = np.matmul(x, y)
@@ -181,15 +215,9 @@ def multiplier(a: str, b: str, c: str) -> Callable[[Value, Value], Value]:
     return real
 
 
-def _flops(fr: Frame, x: Value, y: Value, ta: bool, tb: bool) -> int:
-    m, k = (x.shape[-1], x.shape[-2]) if ta else (x.shape[-2], x.shape[-1])
-    n = y.shape[-2] if tb else y.shape[-1]
-    return int(2 * m * n * k * fr.run.blocks_of(fr))
-
-
 def _number(e: Any) -> Any:
     return e.value if isinstance(e, ir.Const) else e
 
 
 TABLE = {"gemm": gemm, "wgmma_gemm": gemm, "tcgen05_gemm": gemm, "gemm_sp": gemm_sp, "wgmma_gemm_sp": gemm_sp, "tcgen05_gemm_sp": gemm_sp}
-__all__ = ["TABLE", "Cell", "const", "gemm", "matrix", "multiplier"]
+__all__ = ["TABLE", "Cell", "Scaling", "const", "gemm", "matrix", "multiplier", "pair"]

@@ -11,7 +11,7 @@ from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import affine_fn, binary
 from tilelab.sim.flow import Op
-from tilelab.sim.lanes import Aff, Ex, Frame
+from tilelab.sim.lanes import Aff, Ex, Frame, Unsupported
 from tilelab.sim.taint import is_local
 
 
@@ -71,6 +71,21 @@ class Space:
             fr.mask, fr.outer = old, outer
 
         return run
+
+
+def pointee(comp: Any, e: ir.Expr, ctx: Context) -> ir.Load:
+    """The element that an address points to.
+
+    Raises:
+        Unsupported: It is not an element of a buffer.
+    """
+    e = comp.pointers.get(e, e)
+    if isinstance(e, ir.Call) and e.op in ("tl.access_ptr", "tirx.address_of") and isinstance(e.args[0], ir.Load):
+        return e.args[0]
+    if isinstance(e, ir.Call) and e.op == "tirx.tvm_access_ptr" and isinstance(e.args[1], ir.Var):
+        load: ir.Load = comp.flat_element(e.args[1], e.args[2], ctx)
+        return load
+    raise Unsupported("an address that is not an element of a buffer", ctx.loc)
 
 
 def per_thread(comp: Any, s: ir.Tile) -> bool:
