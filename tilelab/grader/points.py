@@ -74,13 +74,14 @@ def measure(spec: Spec, program: ir.Program, tally: Tally) -> Measured:
 def _lower(spec: Spec, program: ir.Program, tally: Tally) -> tuple[tuple[Check, ...], Mapping[str, float], str]:
     """Check the budgets of the puzzle's GPU, and that the kernel lowers for it; without figures where that is not possible here."""
     from tilelab.analysis.budget import budget_findings
+    from tilelab.analysis.pipeline import schedules
     from tilelab.grader.lowering import lowering_facts
 
     name = f"lowers for {spec.arch}"
-    budget = tuple(budget_findings(program, spec.arch))
-    tally.add(budget)
-    errors = [f for f in budget if f.severity == "error"]
-    if errors:  # it cannot launch, whatever it lowers to; and what is that large lowers slowly
+    before = (*budget_findings(program, spec.arch), *(f for s in schedules(program) for f in s.findings))
+    tally.add(before)
+    errors = [f for f in before if f.severity == "error"]
+    if errors:  # it cannot launch, or its schedule changes its meaning (and TileLang may lower that without a word)
         return (Check(name=name, passed=False, message=f"{errors[0].code}: {errors[0].message}"),), {}, ""
     try:
         facts = lowering_facts(program, spec.arch)
@@ -93,6 +94,7 @@ def _lower(spec: Spec, program: ir.Program, tally: Tally) -> tuple[tuple[Check, 
 
 def _predicted(spec: Spec, program: ir.Program, named: set[str]) -> dict[str, float]:
     """Figures that need no lowering, of those that are named."""
+    from tilelab.analysis.pipeline import schedules
     from tilelab.analysis.traffic import traffic
     from tilelab.grader.waves import wave_bytes
 
@@ -101,6 +103,8 @@ def _predicted(spec: Spec, program: ir.Program, named: set[str]) -> dict[str, fl
     moved = traffic(program, sizes) if named & {"bytes_moved", "bytes_read", "bytes_written"} else None
     if moved is not None:
         out |= {"bytes_read": moved.bytes_read, "bytes_written": moved.bytes_written, "bytes_moved": moved.bytes_moved}
+    if "overlap" in named:
+        out["overlap"] = min((s.overlap for s in schedules(program)), default=0)
     if "wave_bytes" in named and (wave := wave_bytes(program, spec.arch, sizes)) is not None:
         out["wave_bytes"] = wave
     if named & {n for n, needs in FIGURES.items() if needs == "program"} - set(out):

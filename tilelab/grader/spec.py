@@ -11,7 +11,7 @@ from tilelab.grader import shapes
 KINDS = ("kernel", "layout", "debug")
 ROLES = ("in", "inout", "out")
 #: Named figures that a puzzle can count or require → what is needed to know them: ``"program"`` (the captured Program and its simulation),
-#: ``"lowering"``, or ``"later"`` (named already, reported as not measured yet).
+#: ``"lowering"``.
 FIGURES: Mapping[str, str] = {
     "bytes_moved": "program",
     "bytes_read": "program",
@@ -32,7 +32,7 @@ FIGURES: Mapping[str, str] = {
     "sectors": "lowering",
     "excess_sectors": "lowering",
     "global_vector_bytes": "lowering",
-    "overlap": "later",
+    "overlap": "program",
 }
 
 
