@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -95,6 +96,11 @@ def judge(
         else:
             counts = count(spec, measured, tally)
         score += sum(f.points for f in counts.values())
+        below = any(f.note.startswith("below") for f in counts.values())
+        skipped = _skipped(spec, counted, run) if below else None
+        if skipped is not None:  # it knows the counted sizes, and does less there
+            tally.checks.append(Check(name=skipped.case.name, passed=False, message=skipped.message))
+            passed, score = False, CORRECTNESS * sum(w for w, _ in weights) / (sum(w for w, _ in weights) + 1)
     if measured is not None and not sum(f.most for f in counts.values()) and (passed or not measured.complete):
         maximum = CORRECTNESS + CLEAN
         basis += f"; {measured.lacking or 'its counts are not measured yet'}, so counts are not graded and 75 is the most"
@@ -114,6 +120,13 @@ def judge(
         seed=seed,
         statements=statements(counted) if isinstance(counted, ir.Program) else (),
     )
+
+
+def _skipped(spec: Spec, program: ir.Program, run: Runner) -> Outcome | None:
+    """Return how the counted sizes fail, where a figure lies below what the work takes; None where they do not."""
+    case = Case(name=case_name(spec.count_sizes), sizes=spec.count_sizes, inputs="random", weight=1, seed=secrets.randbits(63))
+    outcome = judge_case(spec, case, program, run)
+    return outcome if outcome.message else None
 
 
 def _outcomes(spec: Spec, cases: Sequence[Case], programs: Sequence[ir.Program | Finding], run: Runner) -> list[Outcome]:
