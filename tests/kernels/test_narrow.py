@@ -24,8 +24,23 @@ def test_four_bit_weights(M, N, K, split, dtype):
     a, (codes, scales) = randn(M, K, dtype=dtype), w4a16.quantize(randn(N, K, dtype=dtype, seed=1))
     shape, kind = ((M, N), dtype) if split == 1 else ((split, M, N), torch.float32)
     kernel = w4a16.portable.get_tir(M, N, K, str(dtype).removeprefix("torch."), bm=32, bn=64, split_k=split)
-    out = simulate(kernel, a, codes, scales, torch.zeros(shape, dtype=kind))["C"]
+    out = simulate(kernel, a, codes.view(torch.int32), scales, torch.zeros(shape, dtype=kind))["C"]
     close((out if split == 1 else out.sum(0)).to(dtype), w4a16.reference(a, codes, scales))
+
+
+def test_weights_are_made_once_for_many_rows():
+    codes, scales = w4a16.quantize(randn(21, 256))
+    out = simulate(w4a16.unpack.get_tir(21, 256), codes.view(torch.int32), scales, torch.zeros(21, 256).bfloat16())["W"]
+    assert torch.equal(torch.as_tensor(out), w4a16.dequantize(codes, scales).bfloat16())
+
+
+def test_a_lane_finds_its_weights_in_words_that_follow_each_other():
+    for lane in range(4):
+        mine = [c for c in range(128) if c % 8 // 2 == lane]  # what the operand's layout gives it
+        assert sorted({w4a16.spot(c)[0] for c in mine}) == list(range(4 * lane, 4 * lane + 4))
+    places = {w4a16.spot(c) for c in range(128)}
+    assert len(places) == 128
+    assert all(w4a16.spot(c + 1) == (w4a16.spot(c)[0], w4a16.spot(c)[1] + 16) for c in range(0, 128, 2))
 
 
 def test_four_bits_hold_what_they_should():

@@ -19,6 +19,7 @@ _HOME = {
     "indexer": "tilelab.kernels.indexer",
     "mla_decode": "tilelab.kernels.mla",
     "sparse_gemm": "tilelab.kernels.sparse_gemm",
+    "stream_k_gemm": "tilelab.kernels.stream_k",
     "topk": "tilelab.kernels.topk",
     "w4a16_gemm": "tilelab.kernels.w4a16",
 }

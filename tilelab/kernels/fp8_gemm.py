@@ -36,8 +36,18 @@ BLOCK = 128
 
 @tilelang.jit
 def hopper(
-    M: int, N: int, K: int, blocks: bool = True, out_dtype: str = "bfloat16", sms: int = 132, bn: int = 128, stages: int = 4,
-        group: int = 8, cn: int = 64
+    M: int,
+    N: int,
+    K: int,
+    blocks: bool = True,
+    out_dtype: str = "bfloat16",
+    sms: int = 132,
+    bn: int = 128,
+    stages: int = 4,
+    group: int = 8,
+    cn: int = 64,
+    split: int = 1,
+    ahead: bool = False,
 ) -> Any:
     """The persistent warp-specialised kernel for sm_90a: ``(A, B, scale_a, scale_b, C)``."""
     bm, bk, rows = 128, BLOCK, 64
@@ -45,7 +55,8 @@ def hopper(
     tiles = tile_rows * columns
     a_scales = (steps, M) if blocks else (1, 1)
     b_scales = (T.ceildiv(N, BLOCK), steps) if blocks else (1, 1)
-    chunk = bn if bn == BLOCK or not blocks else 64 if bn % 64 == 0 else 32  # columns that share one scale of B
+    width = bn // split if blocks else 8  # columns of one product
+    chunk = next(c for c in (128, 64, 32) if width % c == 0 and (BLOCK % bn == 0 or c <= 64)) if blocks else 0  # they share a scale of B
 
     @T.macro
     def store(wg, j, acc, stage, C, by, bx):
@@ -58,23 +69,53 @@ def hopper(
         T.tma_copy(stage, C[by * bm + wg * rows : by * bm + wg * rows + rows, bx * bn + j * cn : bx * bn + (j + 1) * cn])
 
     @T.macro
-    def promote(wg, a, b, sa, full, free, part, acc, scale, SB, first, bx):
-        """The K loop with block scales."""
+    def issue(wg, a, b, full, part, at, h):
+        """One product of ``width`` columns."""
+        s = at % stages
+        if h == 0:
+            T.mbarrier_wait_parity(full[s], (at // stages) & 1)
+        T.wgmma_gemm(a[s, wg * rows : wg * rows + rows, :], b[s, h * width : (h + 1) * width, :], part, transpose_B=True, clear_accum=True)
+
+    @T.macro
+    def add(part, acc, scale, by_chunk, h):
+        for j in T.unroll(width // chunk, explicit=True):
+            for r, c in T.Parallel(rows, chunk):
+                acc[r, h * width + j * chunk + c] += part[r, j * chunk + c] * (scale[r] * by_chunk[h * (width // chunk) + j])
+
+    @T.macro
+    def promote(wg, a, b, sa, full, free, part, other, acc, scale, SB, first, bx):
+        """The K loop with block scales: with two products a step, one runs while the other is promoted."""
         T.clear(acc)
+        if ahead:
+            issue(wg, a, b, full, part, first, 0)
         for k in T.serial(steps):
             s = (first + k) % stages
-            T.mbarrier_wait_parity(full[s], ((first + k) // stages) & 1)
-            T.wgmma_gemm(a[s, wg * rows : wg * rows + rows, :], b[s, :, :], part, transpose_B=True, clear_accum=True)
+            if not ahead:
+                issue(wg, a, b, full, part, first + k, 0)
+            if split == 2:
+                issue(wg, a, b, full, other, first + k, 1)
             for r in T.Parallel(rows):
                 scale[r] = sa[s, wg * rows + r]
             by_chunk = T.alloc_local((bn // chunk,), "float32")
             for j in T.unroll(bn // chunk, explicit=True):
                 by_chunk[j] = SB[(bx * bn + j * chunk) // BLOCK, k]
-            T.wait_wgmma(0)
-            release(free, s)
-            for j in T.unroll(bn // chunk, explicit=True):
-                for r, c in T.Parallel(rows, chunk):
-                    acc[r, j * chunk + c] += part[r, j * chunk + c] * (scale[r] * by_chunk[j])
+            T.wait_wgmma(split - 1)
+            T.warpgroup_fence_operand(part, num_regs=rows * width // 128)  # or the compiler reads them before they are there
+            if split == 1:
+                release(free, s)
+            add(part, acc, scale, by_chunk, 0)
+            if split == 2:
+                if ahead:
+                    if k + 1 < steps:
+                        issue(wg, a, b, full, part, first + k + 1, 0)
+                        T.wait_wgmma(1)
+                    else:
+                        T.wait_wgmma(0)
+                else:
+                    T.wait_wgmma(0)
+                T.warpgroup_fence_operand(other, num_regs=rows * width // 128)
+                release(free, s)
+                add(other, acc, scale, by_chunk, 1)
 
     @T.macro
     def product(wg, a, b, full, free, acc, SA, SB, first):
@@ -92,7 +133,7 @@ def hopper(
             acc[r, c] *= SA[0, 0] * SB[0, 0]
 
     @T.macro
-    def consume(wg, a, b, sa, stage_a, stage_b, full, free, part, acc, scale, SA, SB, C, block):
+    def consume(wg, a, b, sa, stage_a, stage_b, full, free, part, other, acc, scale, SA, SB, C, block):
         T.inc_max_nreg(232)
         it, by, bx = [T.alloc_var("int32") for _ in range(3)]
         it = 0
@@ -102,7 +143,7 @@ def hopper(
                 by = y
                 bx = x
                 if blocks:
-                    promote(wg, a, b, sa, full, free, part, acc, scale, SB, it, bx)
+                    promote(wg, a, b, sa, full, free, part, other, acc, scale, SB, it, bx)
                 else:
                     product(wg, a, b, full, free, acc, SA, SB, it)
                 it = it + steps
@@ -115,7 +156,10 @@ def hopper(
 
     @T.prim_func
     def main(
-        A: T.Tensor((M, K), FP8), B: T.Tensor((N, K), FP8), SA: T.Tensor(a_scales, "float32"), SB: T.Tensor(b_scales, "float32"),
+        A: T.Tensor((M, K), FP8),
+        B: T.Tensor((N, K), FP8),
+        SA: T.Tensor(a_scales, "float32"),
+        SB: T.Tensor(b_scales, "float32"),
         C: T.Tensor((M, N), out_dtype),
     ):
         with T.Kernel(sms, threads=384) as block:
@@ -124,7 +168,8 @@ def hopper(
             sa = T.alloc_shared((stages, bm), "float32")
             stage0a, stage0b, stage1a, stage1b = [T.alloc_shared((rows, cn), out_dtype) for _ in range(4)]
             acc0, acc1 = [T.alloc_fragment((rows, bn), "float32") for _ in range(2)]
-            part0, part1 = [T.alloc_fragment((rows, bn if blocks else 8), "float32") for _ in range(2)]
+            part0, part1 = [T.alloc_fragment((rows, width), "float32") for _ in range(2)]
+            other0, other1 = [T.alloc_fragment((rows, width if split == 2 else 8), "float32") for _ in range(2)]
             scale0, scale1 = [T.alloc_fragment((rows,), "float32") for _ in range(2)]
             full = T.alloc_barrier([1] * stages)
             free = T.alloc_barrier([8] * stages)
@@ -149,9 +194,9 @@ def hopper(
                                 release(full, s)
                             it = it + steps
             elif tx < 128:
-                consume(0, a, b, sa, stage0a, stage0b, full, free, part0, acc0, scale0, SA, SB, C, block)
+                consume(0, a, b, sa, stage0a, stage0b, full, free, part0, other0, acc0, scale0, SA, SB, C, block)
             else:
-                consume(1, a, b, sa, stage1a, stage1b, full, free, part1, acc1, scale1, SA, SB, C, block)
+                consume(1, a, b, sa, stage1a, stage1b, full, free, part1, other1, acc1, scale1, SA, SB, C, block)
 
     return main
 
@@ -165,7 +210,10 @@ def portable(M: int, N: int, K: int, blocks: bool = True, out_dtype: str = "bflo
 
     @T.prim_func
     def main(
-        A: T.Tensor((M, K), FP8), B: T.Tensor((N, K), FP8), SA: T.Tensor(a_scales, "float32"), SB: T.Tensor(b_scales, "float32"),
+        A: T.Tensor((M, K), FP8),
+        B: T.Tensor((N, K), FP8),
+        SA: T.Tensor(a_scales, "float32"),
+        SB: T.Tensor(b_scales, "float32"),
         C: T.Tensor((M, N), out_dtype),
     ):
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=128) as (bx, by):

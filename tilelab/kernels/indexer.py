@@ -7,9 +7,10 @@ here), starts and ends [Q] int32 (query i sees the keys starts[i] … ends[i] �
 
 (DeepSeek-V3.2-Exp report, section 2.1, https://github.com/deepseek-ai/DeepSeek-V3.2-Exp; the operator that ``topk`` reads.)
 
-- ``hopper``: a block owns ``bq`` queries with all their heads, 256 columns of one product; a producer warp streams keys through a ring with
-  TMA, and two warpgroups take 64 keys of each tile: keys are the rows, so that the sum over heads stays in a thread and its three
-  neighbours. While one warpgroup sums, the other multiplies. Tiles that no query of the block sees are not visited.
+- ``hopper``: persistent; a block takes ``bq`` queries at a time with all their heads, 128 columns of one product; a producer warp streams
+  keys through a ring with TMA (and the next queries), and four warpgroups take 64 keys of each tile: keys are the rows, so that the sum
+  over heads stays in a thread and its three neighbours. While some warpgroups sum, others multiply. Tiles that no query of the block sees
+  are not visited.
 - ``portable``: the same with ``T.gemm``, for every target with FP8 matrix cores.
 
 Two numbers (4096 queries, 8192 keys, 64 heads): 0.55 PFLOP → 0.26 ms at 2140 TFLOP/s; 2.1 G maxima and as many multiply-adds, 0.13 ms on
@@ -33,44 +34,56 @@ DIM = 128
 
 
 @tilelang.jit
-def hopper(Q: int, S: int, H: int = 64, bq: int = 4, stages: int = 4) -> Any:
-    """The warp-specialised kernel for sm_90a: ``(q [Q · H, D], k, k_scale, weights, starts, ends, logits)``."""
-    bs, rows, width = 128, 64, bq * H
+def hopper(Q: int, S: int, H: int = 64, sms: int = 132, bq: int = 2, stages: int = 4) -> Any:
+    """The persistent warp-specialised kernel for sm_90a: ``(q [Q · H, D], k, k_scale, weights, starts, ends, logits)``."""
+    bs, rows, width = 256, 64, bq * H
+    blocks = T.ceildiv(Q, bq)
+    loops = T.ceildiv(blocks, sms)
 
     @T.macro
-    def span(starts, ends, block, first, tiles):
+    def span(starts, ends, block, at):
         """The tiles of keys that the block's queries see: where they begin, and how many."""
         low, high = T.alloc_var("int32", init=S), T.alloc_var("int32", init=0)
+        low = S
+        high = 0
         for i in T.serial(bq):
             if block * bq + i < Q and starts[block * bq + i] < ends[block * bq + i]:
                 low = T.min(low, T.max(starts[block * bq + i], 0))
                 high = T.max(high, T.min(ends[block * bq + i], S))
-        first[0] = low // bs
-        tiles[0] = T.if_then_else(high > low, T.ceildiv(high, bs) - low // bs, 0)
+        at[0] = low // bs
+        at[1] = T.if_then_else(high > low, T.ceildiv(high, bs) - low // bs, 0)
 
     @T.macro
-    def consume(wg, q, k, ready, full, free, s, total, w, scale, k_scale, weights, starts, ends, logits, block):
-        T.inc_max_nreg(232)
-        first, tiles = [T.alloc_local((1,), "int32") for _ in range(2)]
-        span(starts, ends, block, first, tiles)
-        for c in T.Parallel(width):
-            w[c] = T.if_then_else(block * bq + c // H < Q, weights[T.min(block * bq + c // H, Q - 1), c % H], 0.0)
-        T.mbarrier_wait_parity(ready, 0)
-        for t in T.serial(tiles[0]):
-            at = t % stages
-            T.mbarrier_wait_parity(full[at], (t // stages) & 1)
-            T.wgmma_gemm(k[at, wg * rows : wg * rows + rows, :], q, s, transpose_B=True, clear_accum=True)
-            for r in T.Parallel(rows):
-                scale[r] = k_scale[T.min((first[0] + t) * bs + wg * rows + r, S - 1)]
-            T.wait_wgmma(0)
-            release(free, at)
-            for r, c in T.Parallel(rows, width):
-                s[r, c] = T.max(s[r, c], 0.0) * w[c]
-            T.reduce_sum(T.reshape(s, (rows, bq, H)), total, dim=2)
-            for r, i in T.Parallel(rows, bq):
-                key = (first[0] + t) * bs + wg * rows + r
-                if block * bq + i < Q and key >= starts[block * bq + i] and key < T.min(ends[block * bq + i], S):
-                    logits[block * bq + i, key] = total[r, i] * scale[r]
+    def consume(wg, q, k, q_full, q_free, full, free, s, p, total, w, scale, k_scale, weights, starts, ends, logits, worker):
+        T.inc_max_nreg(112)
+        at, it = T.alloc_local((2,), "int32"), T.alloc_var("int32", init=0)
+        it = 0
+        for b in T.serial(loops):
+            if b * sms + worker < blocks:
+                block = b * sms + worker
+                span(starts, ends, block, at)
+                for c in T.Parallel(width):
+                    w[c] = weights[T.min(block * bq + c // H, Q - 1), c % H]
+                T.mbarrier_wait_parity(q_full[b % 2], (b // 2) & 1)
+                for t in T.serial(at[1]):
+                    stage = (it + t) % stages
+                    key = (at[0] + t) * bs + wg * rows
+                    T.mbarrier_wait_parity(full[stage], ((it + t) // stages) & 1)
+                    T.wgmma_gemm(k[stage, wg * rows : wg * rows + rows, :], q[b % 2, :, :], s, transpose_B=True, clear_accum=True)
+                    for r in T.Parallel(rows):
+                        scale[r] = k_scale[T.min(key + r, S - 1)]
+                    T.wait_wgmma(0)
+                    T.warpgroup_fence_operand(s, num_regs=rows * width // 128)
+                    release(free, stage)
+                    for r, c in T.Parallel(rows, width):  # not in place: the next product would keep these alive, unfused with the sums
+                        p[r, c] = T.max(s[r, c], 0.0) * w[c]
+                    T.reduce_sum(T.reshape(p, (rows, bq, H)), total, dim=2)
+                    for r, i in T.Parallel(rows, bq):
+                        query = block * bq + i
+                        if query < Q and key + r >= starts[query] and key + r < T.min(ends[query], S):
+                            logits[query, key + r] = total[r, i] * scale[r]
+                it = it + at[1]
+                release(q_free, b % 2)
 
     @T.prim_func
     def main(
@@ -78,31 +91,43 @@ def hopper(Q: int, S: int, H: int = 64, bq: int = 4, stages: int = 4) -> Any:
         weights: T.Tensor((Q, H), "float32"), starts: T.Tensor((Q,), "int32"), ends: T.Tensor((Q,), "int32"),
         logits: T.Tensor((Q, S), "float32"),
     ):  # fmt: skip
-        with T.Kernel(T.ceildiv(Q, bq), threads=384) as block:
-            q, k = T.alloc_shared((width, DIM), FP8), T.alloc_shared((stages, bs, DIM), FP8)
-            s0, s1 = [T.alloc_fragment((rows, width), "float32") for _ in range(2)]
-            t0, t1 = [T.alloc_fragment((rows, bq), "float32") for _ in range(2)]
-            w0, w1 = [T.alloc_fragment((width,), "float32") for _ in range(2)]
-            scale0, scale1 = [T.alloc_fragment((rows,), "float32") for _ in range(2)]
-            ready, full, free = T.alloc_barrier([1]), T.alloc_barrier([1] * stages), T.alloc_barrier([8] * stages)
+        with T.Kernel(sms, threads=640) as worker:
+            q, k = T.alloc_shared((2, width, DIM), FP8), T.alloc_shared((stages, bs, DIM), FP8)
+            s0, s1, s2, s3 = [T.alloc_fragment((rows, width), "float32") for _ in range(4)]
+            t0, t1, t2, t3 = [T.alloc_fragment((rows, bq), "float32") for _ in range(4)]
+            p0, p1, p2, p3 = [T.alloc_fragment((rows, width), "float32") for _ in range(4)]
+            w0, w1, w2, w3 = [T.alloc_fragment((width,), "float32") for _ in range(4)]
+            c0, c1, c2, c3 = [T.alloc_fragment((rows,), "float32") for _ in range(4)]
+            q_full, q_free = T.alloc_barrier([1] * 2), T.alloc_barrier([16] * 2)
+            full, free = T.alloc_barrier([1] * stages), T.alloc_barrier([16] * stages)
             tx = T.get_thread_binding()
-            if tx >= 256:
-                T.dec_max_nreg(40)
-                if tx < 288:
-                    first, tiles = [T.alloc_local((1,), "int32") for _ in range(2)]
-                    span(starts, ends, block, first, tiles)
-                    T.tma_copy(q_in[block * width : (block + 1) * width, :], q, barrier=ready[0])
-                    release(ready, 0)
-                    for t in T.serial(tiles[0]):
-                        at = t % stages
-                        key = (first[0] + t) * bs
-                        T.mbarrier_wait_parity(free[at], ((t // stages) & 1) ^ 1)
-                        T.tma_copy(k_in[key : key + bs, :], k[at, :, :], barrier=full[at])
-                        release(full, at)
+            if tx >= 512:
+                T.dec_max_nreg(24)
+                if tx < 544:
+                    at, it = T.alloc_local((2,), "int32"), T.alloc_var("int32", init=0)
+                    it = 0
+                    for b in T.serial(loops):
+                        if b * sms + worker < blocks:
+                            block = b * sms + worker
+                            span(starts, ends, block, at)
+                            T.mbarrier_wait_parity(q_free[b % 2], ((b // 2) & 1) ^ 1)
+                            T.tma_copy(q_in[block * width : (block + 1) * width, :], q[b % 2, :, :], barrier=q_full[b % 2])
+                            release(q_full, b % 2)
+                            for t in T.serial(at[1]):
+                                stage = (it + t) % stages
+                                key = (at[0] + t) * bs
+                                T.mbarrier_wait_parity(free[stage], (((it + t) // stages) & 1) ^ 1)
+                                T.tma_copy(k_in[key : key + bs, :], k[stage, :, :], barrier=full[stage])
+                                release(full, stage)
+                            it = it + at[1]
             elif tx < 128:
-                consume(0, q, k, ready, full, free, s0, t0, w0, scale0, k_scale, weights, starts, ends, logits, block)
+                consume(0, q, k, q_full, q_free, full, free, s0, p0, t0, w0, c0, k_scale, weights, starts, ends, logits, worker)
+            elif tx < 256:
+                consume(1, q, k, q_full, q_free, full, free, s1, p1, t1, w1, c1, k_scale, weights, starts, ends, logits, worker)
+            elif tx < 384:
+                consume(2, q, k, q_full, q_free, full, free, s2, p2, t2, w2, c2, k_scale, weights, starts, ends, logits, worker)
             else:
-                consume(1, q, k, ready, full, free, s1, t1, w1, scale1, k_scale, weights, starts, ends, logits, block)
+                consume(3, q, k, q_full, q_free, full, free, s3, p3, t3, w3, c3, k_scale, weights, starts, ends, logits, worker)
 
     return main
 
@@ -136,9 +161,9 @@ def portable(Q: int, S: int, H: int = 64, bq: int = 1, bs: int = 64, stages: int
 
 
 @lru_cache(maxsize=256)
-def build(fast: bool, Q: int, S: int, H: int) -> Any:
+def build(fast: bool, Q: int, S: int, H: int, sms: int) -> Any:
     """The compiled kernel of one problem."""
-    return hopper(Q, S, H, bq=256 // H) if fast else portable(Q, S, H)
+    return hopper(Q, S, H, sms, bq=128 // H) if fast else portable(Q, S, H)
 
 
 def indexer(
@@ -184,7 +209,8 @@ def indexer(
     logits = torch.empty((Q, S), dtype=torch.float32, device=q.device)
     if clean:
         logits.fill_(-float("inf"))
-    build(checks.hopper(q), Q, S, H)(q.view(Q * H, DIM), k, k_scale, weights, first, last, logits)
+    fast = checks.hopper(q)
+    build(fast, Q, S, H, checks.sm_count(q) if fast else 0)(q.view(Q * H, DIM), k, k_scale, weights, first, last, logits)
     return logits
 
 

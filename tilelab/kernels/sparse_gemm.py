@@ -42,7 +42,7 @@ EMPTY = 0x4444
 @tilelang.jit
 def hopper(
     M: int, N: int, K: int, layout: str = "NT", dtype: str = "float16", sms: int = 132, bm: int = 128, bn: int = 256, bk: int = 64,
-    stages: int = 4, cluster: int = 2, group: int = 8, cn: int = 64,
+    stages: int = 4, cluster: int = 1, group: int = 8, cn: int = 64,
 ) -> Any:  # fmt: skip
     """The kernel for sm_90a: ``(values, codes in Hopper's order, B, C)``."""
     rows = bm // 2
@@ -301,7 +301,7 @@ def build(fast: bool, M: int, N: int, K: int, layout: str, dtype: str, sms: int)
     """The compiled kernel of one problem."""
     if not fast:
         return portable(M, N, K, layout, dtype)
-    return hopper(M, N, K, layout, dtype, sms, cluster=2 if M > 128 else 1)
+    return hopper(M, N, K, layout, dtype, sms)
 
 
 def sparse_gemm(a: Sparse, b: "torch.Tensor", *, layout: str = "NT", out: "torch.Tensor | None" = None) -> "torch.Tensor":

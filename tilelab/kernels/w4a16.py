@@ -1,13 +1,16 @@
 """W4A16 GEMM: ``C = A @ dequantised(W)ᵀ`` for weights of four bits with a scale for every 128 of a row; summed in float32.
 
-a [M, K] and C [M, N] bfloat16 or float16. Weights as ``quantize`` packs them: codes [N, K / 2] uint8, element 2i in the low four bits of
-byte i and 2i + 1 in the high ones, as q + 8 for q in −8 … 7; scales [N, K / 128] of a's dtype. K a multiple of 128, any M and N.
+a [M, K] and C [M, N] bfloat16 or float16. Weights as ``quantize`` packs them: codes [N, K / 2] uint8, two weights a byte, each q + 8 for
+q in −8 … 7; scales [N, K / 128] of a's dtype. K a multiple of 128, any M and N. Within 128 columns the codes lie in the order in which the
+lanes of a warp hold the operand of a matrix instruction (``spot``): a lane's 32 weights of a row are four words that follow each other,
+and two neighbours of a row are 16 bits apart.
 
-The weights are the operand that comes from registers: a tile of codes is read once from shared memory, made into numbers there (the four
-bits go under an exponent that makes them 1024 + code in float16, 128 + code in bfloat16, so that no conversion is needed) and multiplied
-with the tile of A from shared memory, so that the product is Cᵀ. ``split_k`` shares out K where there are too few tiles, and
-``gemm.combine`` adds. This is the arrangement that TileLang's authors describe for dequantised products
-(https://arxiv.org/abs/2504.17577), written anew.
+- ``portable``, for few rows of A: the weights are the operand that comes from registers. A tile of codes is read from shared memory, made
+  into numbers (the four bits go under an exponent that makes them 1024 + code in float16, 128 + code in bfloat16, so that no conversion is
+  needed) and multiplied with the tile of A from shared memory, so that the product is Cᵀ. ``split_k`` shares out K where there are too few
+  tiles, and ``gemm.combine`` adds. The arrangement is the one that TileLang's authors describe for dequantised products
+  (https://arxiv.org/abs/2504.17577), written anew; weights in the order of the lanes are Marlin's (https://arxiv.org/abs/2408.11743).
+- ``unpack``, for many rows: the weights are made once, and ``gemm`` multiplies; each tile of A would make them again otherwise.
 
 Two numbers (M 16, N = K = 7168): 25.7 MB of codes and 0.8 MB of scales → 6.3 µs at 4.22 TB/s, a quarter of what bfloat16 weights take.
 """
@@ -29,35 +32,47 @@ GROUP = 128
 MAGIC = {"float16": (0x6400, 1032.0), "bfloat16": (0x4300, 136.0)}
 
 
-@tilelang.jit
+#: from so many rows of A on the weights are made once
+MANY = 256
+
+
+def spot(c: Any) -> tuple[Any, Any]:
+    """Where column c of a group is: the word of its 16 (lane, then matrix instructions by two) and the lowest bit in it."""
+    return c % 8 // 2 * 4 + c // 32, c % 2 * 16 + c // 16 % 2 * 8 + c // 8 % 2 * 4
+
+
+def number(word: Any, bit: Any, dtype: str) -> Any:
+    """The four bits of ``word`` from ``bit`` on as a number from −8 to 7."""
+    bits, base = MAGIC[dtype]
+    return T.reinterpret(T.cast(((word >> bit) & 15) | bits, "uint16"), dtype) - T.cast(base, dtype)
+
+
+@tilelang.jit(pass_configs={tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: True})
 def portable(
     M: int, N: int, K: int, dtype: str = "bfloat16", bm: int = 64, bn: int = 64, stages: int = 3, threads: int = 128, split_k: int = 1
 ) -> Any:
     """The kernel, for every target with tensor cores: ``(A, codes, scales, C)``, C [split_k, M, N] float32 where K is split."""
     steps = T.ceildiv(K // GROUP, split_k)
-    bits, base = MAGIC[dtype]
     groups = K // GROUP
     c_shape = (M, N) if split_k == 1 else (split_k, M, N)
 
     @T.prim_func
     def main(
-        A: T.Tensor((M, K), dtype), codes: T.Tensor((N, K // 2), "uint8"), scales: T.Tensor((N, groups), dtype),
+        A: T.Tensor((M, K), dtype), codes: T.Tensor((N, K // 8), "int32"), scales: T.Tensor((N, groups), dtype),
         C: T.Tensor(c_shape, dtype if split_k == 1 else "float32"),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), split_k, threads=threads) as (bx, by, part):
-            a, q = T.alloc_shared((bm, GROUP), dtype), T.alloc_shared((bn, GROUP // 2), "uint8")
-            four, w = T.alloc_fragment((bn, GROUP // 2), "uint8"), T.alloc_fragment((bn, GROUP), dtype)
+            a, q = T.alloc_shared((bm, GROUP), dtype), T.alloc_shared((bn, GROUP // 8), "int32")
+            w, scale = T.alloc_fragment((bn, GROUP), dtype), T.alloc_fragment((bn,), dtype)
             acc = T.alloc_fragment((bn, bm), "float32")
             T.clear(acc)
             for k in T.Pipelined(steps, num_stages=stages):
                 T.copy(A[by * bm, (part * steps + k) * GROUP], a)
-                T.copy(codes[bx * bn, (part * steps + k) * GROUP // 2], q)
-                T.copy(q, four)
+                T.copy(codes[bx * bn, (part * steps + k) * (GROUP // 8)], q)
+                for r in T.Parallel(bn):
+                    scale[r] = scales[T.min(bx * bn + r, N - 1), T.min(part * steps + k, groups - 1)]
                 for r, c in T.Parallel(bn, GROUP):
-                    code = T.cast((four[r, c // 2] >> T.cast(c % 2 * 4, "uint8")) & T.cast(15, "uint8"), "uint16") | T.cast(bits, "uint16")
-                    w[r, c] = (T.reinterpret(code, dtype) - T.cast(base, dtype)) * scales[
-                        T.min(bx * bn + r, N - 1), T.min(part * steps + k, groups - 1)
-                    ]
+                    w[r, c] = number(q[r, spot(c)[0]], spot(c)[1], dtype) * scale[r]
                 T.gemm(w, a, acc, transpose_B=True)
             for r, c in T.Parallel(bn, bm):
                 if bx * bn + r < N and by * bm + c < M:
@@ -69,15 +84,30 @@ def portable(
     return main
 
 
+@tilelang.jit
+def unpack(N: int, K: int, dtype: str = "bfloat16", bn: int = 16, threads: int = 128) -> Any:
+    """The weights themselves: ``(codes, scales, W [N, K])``."""
+
+    @T.prim_func
+    def main(codes: T.Tensor((N, K // 8), "int32"), scales: T.Tensor((N, K // GROUP), dtype), W: T.Tensor((N, K), dtype)):
+        with T.Kernel(K // GROUP, T.ceildiv(N, bn), threads=threads) as (bx, by):
+            q = T.alloc_shared((bn, GROUP // 8), "int32")
+            T.copy(codes[by * bn, bx * (GROUP // 8)], q)
+            for r, c in T.Parallel(bn, GROUP):
+                if by * bn + r < N:
+                    W[by * bn + r, bx * GROUP + c] = number(q[r, spot(c)[0]], spot(c)[1], dtype) * scales[by * bn + r, bx]
+
+    return main
+
+
 def choose(M: int, N: int, K: int, sms: int) -> dict[str, int]:
-    """Tile sizes: few rows take a narrow tile and share out K until the GPU is full."""
-    bm = 16 if M <= 16 else 32 if M <= 32 else 64 if M <= 64 else 128
-    bn = 64 if M <= 64 else 128
-    tiles = -(-N // bn) * -(-M // bm)
+    """Tile sizes of ``portable``: few rows take a narrow tile and share out K until four blocks are on each multiprocessor."""
+    bm = 16 if M <= 16 else 32 if M <= 32 else 64
+    tiles = -(-N // 64) * -(-M // bm)
     split = 1
-    while tiles * split * 2 <= 3 * sms and split < 8 and K // GROUP % (split * 2) == 0:
+    while tiles * split * 2 <= 4 * sms and split < 8 and K // GROUP % (split * 2) == 0:
         split *= 2
-    return {"bm": bm, "bn": bn, "stages": 4 if M <= 64 else 3, "threads": 128, "split_k": split}
+    return {"bm": bm, "bn": 64, "stages": 4, "threads": 128, "split_k": split}
 
 
 @lru_cache(maxsize=256)
@@ -85,6 +115,15 @@ def build(M: int, N: int, K: int, dtype: str, sms: int) -> Any:
     """The compiled kernels of one problem as a function ``(A, codes, scales, C)``."""
     import torch
 
+    if M > MANY:
+        make = unpack(N, K, dtype)
+
+        def wide(a: "torch.Tensor", codes: "torch.Tensor", scales: "torch.Tensor", c: "torch.Tensor") -> None:
+            w = a.new_empty((N, K))
+            make(codes, scales, w)
+            gemm.gemm(a, w, out=c)
+
+        return wide
     config = choose(M, N, K, sms)
     kernel = portable(M, N, K, dtype, **config)
     split = config["split_k"]
@@ -112,6 +151,8 @@ def w4a16_gemm(a: "torch.Tensor", codes: "torch.Tensor", scales: "torch.Tensor",
     Raises:
         InputError: a shape, dtype or device does not fit.
     """
+    import torch
+
     checks.tensor("a", a, 2, DTYPES)
     dtype = str(a.dtype).removeprefix("torch.")
     checks.tensor("codes", codes, 2, ("uint8",))
@@ -126,7 +167,7 @@ def w4a16_gemm(a: "torch.Tensor", codes: "torch.Tensor", scales: "torch.Tensor",
         checks.tensor("out", out, 2, (dtype,))
         checks.require(tuple(out.shape) == (M, N), f"out must have shape {(M, N)}, but it has {tuple(out.shape)}")
     result = a.new_empty((M, N)) if out is None else out
-    build(M, N, K, dtype, checks.sm_count(a) if a.is_cuda else 1)(a, codes, scales, result)
+    build(M, N, K, dtype, checks.sm_count(a) if a.is_cuda else 1)(a, codes.view(torch.int32), scales, result)
     return result
 
 
@@ -137,17 +178,19 @@ def quantize(w: "torch.Tensor", dtype: "torch.dtype | None" = None) -> "tuple[to
     N, K = w.shape
     groups = w.float().view(N, K // GROUP, GROUP)
     scales = (groups.abs().amax(-1) / 7.0).clamp_min(1e-8).to(dtype or w.dtype)
-    q = (groups / scales.float()[..., None]).round().clamp(-8, 7).view(N, K).to(torch.int32) + 8
-    return (q[:, 0::2] | (q[:, 1::2] << 4)).to(torch.uint8), scales
+    q = (groups / scales.float()[..., None]).round().clamp(-8, 7).to(torch.int32) + 8
+    # columns are (instructions by two, instruction, half, lane, neighbour)
+    words = q.view(N, -1, 4, 2, 2, 4, 2).permute(0, 1, 5, 2, 6, 3, 4).reshape(N, K // 2, 2)
+    return (words[..., 0] | (words[..., 1] << 4)).to(torch.uint8), scales
 
 
 def dequantize(codes: "torch.Tensor", scales: "torch.Tensor") -> "torch.Tensor":
     """The weights [N, K] that codes and scales stand for, in float64."""
     import torch
 
-    wide = codes.to(torch.int32)
-    q = torch.stack([wide & 15, wide >> 4], -1).view(codes.shape[0], -1) - 8
-    return q.double() * scales.double().repeat_interleave(GROUP, 1)
+    N = codes.shape[0]
+    q = torch.stack([codes & 15, codes >> 4], -1).view(N, -1, 4, 4, 2, 2, 2).permute(0, 1, 3, 5, 6, 2, 4).reshape(N, -1)
+    return (q.double() - 8) * scales.double().repeat_interleave(GROUP, 1)
 
 
 def reference(a: "torch.Tensor", codes: "torch.Tensor", scales: "torch.Tensor") -> "torch.Tensor":
