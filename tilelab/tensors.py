@@ -276,8 +276,8 @@ def default_inputs(
         else:
             shape = _known_shape(param, sizes, program.name)
             kind = how.get(param.name)
-            if param.name in tables:
-                pointed = tables[param.name]
+            pointed = tables.get(param.name)
+            if pointed is not None:
                 extents = tuple(evaluated(e, sizes) for e in pointed.shape)
                 if len(shape) != 1 or any(isinstance(n, ir.Expr) for n in extents):
                     raise InputError(

@@ -114,7 +114,8 @@ def test_what_is_broken_is_named():
 
 
 @pytest.mark.parametrize(
-    ("order", "stage", "says"), [([0, 1], [0, 0, 1], "3 statements"), ([0, 1, 1], [0, 0, 1], "each place"), ([0, 1, 2], [0, 0, -1], "negative")]
+    ("order", "stage", "says"),
+    [([0, 1], [0, 0, 1], "3 statements"), ([0, 1, 1], [0, 0, 1], "each place"), ([0, 1, 2], [0, 0, -1], "negative")],
 )
 def test_numbers_that_are_no_schedule(order, stage, says):
     (found,) = pipeline.by_hand(gemm_loop(), order, stage).findings

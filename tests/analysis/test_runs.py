@@ -44,7 +44,9 @@ def gemm(m=256, n=128, k=512, tile=(128, 128, 64), stages=3, threads=128, dtype=
     loop = ir.For(var=kk, min=const(0), extent=const(k // bk), kind="serial", body=body, attrs={"num_stages": stages})
     out = ir.Tile(op="copy", args=(region(c, (const(0),) * 2, (bm, bn), "r"), region(C, (times(by, bm), times(bx, bn)), (bm, bn), "w")))
     block = ir.Block(name="root", body=(loop, out), allocs=(a, b, c))
-    launch = ir.Launch(block_vars=(bx, by), grid=(const(n // bn), const(m // bm)), thread_vars=(tx,), threads=(const(threads),), body=(block,))
+    launch = ir.Launch(
+        block_vars=(bx, by), grid=(const(n // bn), const(m // bm)), thread_vars=(tx,), threads=(const(threads),), body=(block,)
+    )
     params = tuple(ir.Param(name=x.name, var=x.data, buffer=x) for x in (A, B, C))
     return ir.Program(name="gemm", level="tile", params=params, body=(launch,))
 

@@ -186,3 +186,42 @@ def test_threads_that_share_a_computed_index_write_one_element(run):
                 at = at + 2
 
     np.testing.assert_array_equal(run(k).outputs["H"], [0, 1, 0, 1])
+
+
+def test_a_comparison_that_wraps_compares_what_the_device_does(run):
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32"), O: T.Tensor((64,), "float32")):
+        with T.Kernel(64, threads=32) as b:
+            for i in T.Parallel(32):
+                if b * 64000000 + i < 64:
+                    O[b * 64000000 + i] = A[i]
+
+    found = run(k, A=np.ones(64, np.float32), O=np.zeros(64, np.float32)).findings
+    assert "TL106" in [f.code for f in found]
+    assert any(f.code == "TL102" and f.evidence["write"] for f in found)  # blocks from 34 on compare a negative number
+
+
+def test_a_nan_from_memory_that_nobody_wrote_is_told_once(run):
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float32"), O: T.Tensor((1,), "float32")):
+        with T.Kernel(1, threads=1):
+            s = T.alloc_local((1,), "float32")
+            for i in T.serial(64):
+                s[0] = s[0] + A[i]
+            O[0] = s[0]
+
+    assert codes(run(k, A=np.ones(64, np.float32))) == ["TL103"]
+
+
+def test_a_loop_of_unknown_length_that_every_thread_repeats(run):
+    n = T.dynamic("n")
+
+    @T.prim_func
+    def k(A: T.Tensor((n,), "float32"), O: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=64):
+            for i in T.serial(n):
+                O[i] = A[i]
+
+    (f,) = run(k, A=np.ones(40, np.float32), O=np.zeros(40, np.float32)).findings
+    assert (f.code, f.evidence["iterations"]) == ("TL601", None)
+    assert "written 64 times" in f.message

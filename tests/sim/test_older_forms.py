@@ -128,3 +128,20 @@ def test_a_reduction_over_one_axis_of_the_threads(combine, identity, cond, wante
     np.testing.assert_array_equal(trace.outputs["B"], np.stack([wanted(a), wanted(2 * a)], axis=1))
     if not cond:
         assert "red_buf0" in tilelab.lower(program, target="sm_80").source
+
+
+def test_a_variable_starts_at_zero():
+    @T.prim_func
+    def kernel(A: T.Tensor((1,), "int32")):
+        with T.Kernel(1, threads=32):
+            i = T.alloc_var("int32", 0)
+            total = T.alloc_var("int32")
+            while i < 10:
+                total += i
+                i += 1
+            A[0] = total
+
+    trace = tilelab.simulate(kernel, np.zeros(1, np.int32))
+    assert trace.outputs["A"][0] == 45
+    assert trace.findings == ()
+    assert "int total = 0;" in tilelab.lower(kernel, target="sm_80").source

@@ -7,8 +7,9 @@ its time limit, neither. Symbolic sizes are any from 1 on; loaded indices are an
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from tilelab.finding import Finding, finding
 
 Kind = Literal["bounds", "race", "injective"]
 _LANES = ("local", "local.var")  # each thread has its own
+_NO_ANSWER = "z3 finds no answer in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +116,26 @@ class _Prover:
         if answer == "unsat":
             return Claim(**claim, holds=True), None
         if answer != "sat":
-            return Claim(**claim, holds=None, reason="z3 finds no answer in time"), None
+            return Claim(**claim, holds=None, reason=_NO_ANSWER), None
         if any(w.inexact for w in worlds):
             return Claim(**claim, holds=None, reason="it depends on arithmetic on bits or floats that is not modelled"), None
         small = [*self.smt.variables.values(), *(v for w in worlds for _, v in w.shown)]
         return None, self.smt.smallest(solver, small, self.left_ms)
+
+    def again(self, make: Callable[[], Claim]) -> Claim:
+        """A claim; where z3 does not decide it, once more with products of sizes as unknowns."""
+        claim = make()
+        if claim.holds is not None or claim.reason != _NO_ANSWER:
+            return claim
+        try:
+            for light in (True, False):
+                self.smt.begin(abstract=True, light=light)
+                simpler = make()
+                if simpler.holds:
+                    return simpler
+        finally:
+            self.smt.begin(abstract=False)
+        return claim
 
     # -------------------------------------------------------------------------------------------- bounds
     def bounds(self, found: tuple[Access, ...]) -> Iterator[Claim]:
@@ -127,7 +144,7 @@ class _Prover:
             key = (a.buffer, text_of(a), a.frames, a.stmt.loc)
             if a.buffer.shape and len(a.mins) == len(a.buffer.shape) and key not in seen:
                 seen.add(key)
-                yield self._bounds(a)
+                yield self.again(partial(self._bounds, a))
 
     def _bounds(self, a: Access) -> Claim:
         z3 = self.smt.z3
@@ -187,9 +204,8 @@ class _Prover:
                         **claim, holds=None, reason="the blocks wait for each other, which orders them in ways that are not modelled"
                     )
                     continue
-                host = a.frames[: a.frames.index(launch)]
-                shared = World(solver=self.smt).enter(host)
-                yield self._meet(claim, a, b, shared, len(host), launch.block_vars, "blocks")
+                depth = a.frames.index(launch)
+                yield self.again(partial(self._meet, claim, a, b, depth, launch.block_vars, "blocks"))
 
     def within_spaces(self, found: tuple[Access, ...]) -> Iterator[Claim]:
         """No two iterations of one parallel loop write, or write and read, one element."""
@@ -206,9 +222,8 @@ class _Prover:
                     "loc": a.stmt.loc,
                 }
                 at = a.frames.index(space)
-                shared = World(solver=self.smt).enter(a.frames[:at])
                 common = [f.var for f in a.frames[at:] if isinstance(f, ir.For) and f.kind == "parallel" and f in b.frames]
-                yield self._meet(claim, a, b, shared, at, tuple(common), "iterations")
+                yield self.again(partial(self._meet, claim, a, b, at, tuple(common), "iterations"))
 
     def between_threads(self, found: tuple[Access, ...]) -> Iterator[Claim]:
         """No two threads write one element in one statement whose place or value depends on the thread."""
@@ -229,7 +244,9 @@ class _Prover:
             one.known += together
             yield self._collide(claim, a, a, one, two, launch.thread_vars, "threads")
 
-    def _meet(self, claim: dict[str, Any], a: Access, b: Access, shared: World, depth: int, apart: tuple[ir.Var, ...], who: str) -> Claim:
+    def _meet(self, claim: dict[str, Any], a: Access, b: Access, depth: int, apart: tuple[ir.Var, ...], who: str) -> Claim:
+        """Two executions that share the first ``depth`` frames."""
+        shared = World(solver=self.smt).enter(a.frames[:depth])
         one, two = shared.fork("'").enter(a.frames[depth:]), shared.fork('"').enter(b.frames[depth:])
         return self._collide(claim, a, b, one, two, apart, who)
 

@@ -15,6 +15,9 @@ from tilelab.analysis.accesses import Binding, Frame, Guard
 from tilelab.analysis.text import text
 
 
+_QUICK_MS = 200
+
+
 @dataclass(kw_only=True)
 class World:
     """One execution of an access: values of its variables, and what is known of them.
@@ -35,10 +38,14 @@ class World:
     shown: list[tuple[ir.Var, Any]] = field(default_factory=list)
     data: list[tuple[str, Any]] = field(default_factory=list)
     inexact: bool = False
+    divided: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     def fork(self, suffix: str) -> World:
         """Another execution that shares what is known so far."""
-        return replace(self, suffix=suffix, values=dict(self.values), known=list(self.known), shown=list(self.shown), data=list(self.data))
+        return replace(
+            self, suffix=suffix, values=dict(self.values), known=list(self.known), shown=list(self.shown), data=list(self.data),
+            divided=dict(self.divided),
+        )  # fmt: skip
 
     def enter(self, frames: tuple[Frame, ...]) -> World:
         """Add the variables and conditions of ``frames``; returns self."""
@@ -48,10 +55,13 @@ class World:
                     self._range(var, 0, self.integer(extent))
             elif isinstance(f, ir.For):
                 low = self.integer(f.min)
-                v = self._range(f.var, low, low + self.integer(f.extent))
+                known = not self.solver.light or isinstance(f.extent, ir.Const)
+                v = self._range(f.var, low, low + self.integer(f.extent) if known else None)
                 step = self.integer(f.step) if f.step is not None else 1
                 if f.step is not None:
                     self.known.append((v - low) % step == 0)
+            elif isinstance(f, Guard) and self.solver.light:
+                continue
             elif isinstance(f, Guard):
                 before = len(self.data)
                 cond = self.boolean(f.cond)
@@ -64,7 +74,7 @@ class World:
     def _range(self, var: ir.Var, low: Any, end: Any) -> Any:
         v = self.solver.z3.Int(f"{var.name}#{id(var)}{self.suffix}")
         self.values[var] = v
-        self.known += [low <= v, v < end]
+        self.known += [low <= v] if end is None else [low <= v, v < end]
         self.shown.append((var, v))
         return v
 
@@ -108,7 +118,27 @@ class World:
         if e.op in ("and", "or"):
             return (z3.And if e.op == "and" else z3.Or)(self.boolean(e.a), self.boolean(e.b))
         a, b = self.integer(e.a), self.integer(e.b)
+        if self.solver.abstract and e.op in ("floordiv", "floormod") and not z3.is_int_value(b):
+            quotient, rest = self._divided(a, b)
+            return quotient if e.op == "floordiv" else rest
+        if self.solver.abstract and e.op == "mul" and not z3.is_int_value(a) and not z3.is_int_value(b):
+            return self.solver.product(a, b)
         return _BIN[e.op](z3, a, b)
+
+    def _divided(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """Quotient and rest by a divisor that is not a constant, with their product as an unknown."""
+        key = (a.get_id(), b.get_id())
+        if key not in self.divided:
+            quotient, rest = self.solver.fresh("quotient"), self.solver.fresh("rest")
+            z3 = self.solver.z3
+            whole = self.solver.product(quotient, b)
+            facts = [rest >= 0, rest < b, a == whole + rest]
+            if self.solver.model([*self.known, b <= 0], _QUICK_MS)[0] == "unsat":
+                self.known += [b > 0, *facts]
+            else:
+                self.known.append(z3.Implies(b > 0, z3.And(*facts)))
+            self.divided[key] = (quotient, rest, a, b)  # which keeps both terms, and so their numbers, alive
+        return self.divided[key][:2]  # type: ignore[no-any-return]
 
     def _call(self, e: ir.Call) -> Any:
         z3 = self.solver.z3
@@ -156,6 +186,7 @@ class Smt:
         import z3
 
         self.z3: Any = z3
+        self.begin(abstract=False)
         self.constant_storage = constant_storage
         self.sizes = _size_variables(program)
         self.variables: dict[ir.Var, Any] = {}
@@ -177,11 +208,34 @@ class Smt:
         """A new integer of which nothing is known."""
         return self.z3.FreshInt(name)
 
+    def product(self, a: Any, b: Any) -> Any:
+        """A product of two unknowns as an unknown: equal factors give equal products, greater ones greater (for a positive other)."""
+        for x, y, p in self.products:
+            if (x.eq(a) and y.eq(b)) or (x.eq(b) and y.eq(a)):
+                return p
+        new, z3 = self.fresh("product"), self.z3
+        for x, y, p in self.products:
+            if y.eq(b):
+                self.lemmas += [
+                    z3.Implies(x == a, p == new),
+                    z3.Implies(z3.And(b > 0, x < a), p + b <= new),
+                    z3.Implies(z3.And(b > 0, a < x), new + b <= p),
+                ]
+        self.lemmas += [z3.Implies(z3.And(a >= 0, b >= 0), new >= 0), z3.Implies(a == 0, new == 0)]
+        self.products.append((a, b, new))
+        return new
+
+    def begin(self, *, abstract: bool, light: bool = False) -> None:
+        """Model products of unknowns as such, or as unknowns (``abstract``); ``light``: without conditions and ends of loops."""
+        self.abstract, self.light = abstract, light
+        self.products: list[tuple[Any, Any, Any]] = []
+        self.lemmas: list[Any] = []
+
     def model(self, conditions: list[Any], timeout_ms: int) -> tuple[str, Any]:
         """Ask for an assignment: ``("sat", solver)``, ``("unsat", None)`` or ``("unknown", None)``."""
         solver = self.z3.Solver()
         solver.set("timeout", max(1, timeout_ms))
-        solver.add(*self.known, *conditions)
+        solver.add(*self.known, *self.lemmas, *conditions)
         answer = str(solver.check())
         return answer, solver if answer == "sat" else None
 

@@ -405,8 +405,13 @@ def _comparison(op: str, a: Ex, b: Ex, axes: frozenset[int], loads: bool, key: A
     difference = aff_add(a.aff, b.aff, -1)
     decide = _DECIDE[op]
 
+    narrow = dtypes.info(a.dtype).bits <= 32
+
     def fn(fr: Frame) -> Value:
-        known = decide(*aff_range(difference, fr))
+        lo, hi = aff_range(difference, fr)
+        if narrow and (hi > numbers.INT32 or lo < -numbers.INT32 - 1):
+            return _mask_of(uf(fa(fr), fb(fr)))  # one side may wrap: what the device compares
+        known = decide(lo, hi)
         return known if known is not None else uf(aff_values(difference, fr, rank), 0)
 
     return Ex(dtype="bool", fn=fn, axes=axes, loads=loads, key=key)

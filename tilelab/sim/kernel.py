@@ -247,8 +247,12 @@ class Compiler(vectors.VectorCompiler):
             return Op(lambda fr: fr.run.alloc_global(fr, slot, buffer, tuple(int(f(fr)) for f in fns)))
 
         def run(fr: Frame) -> None:
-            fr.mem[slot] = Buf(buffer.name, buffer.dtype, buffer.scope, known or tuple(int(f(fr)) for f in fns), lanes, buffer.loc)
+            buf = Buf(buffer.name, buffer.dtype, buffer.scope, known or tuple(int(f(fr)) for f in fns), lanes, buffer.loc)
+            if variable:  # TileLang's code starts a variable at 0
+                buf.fill_with(0)
+            fr.mem[slot] = buf
 
+        variable = buffer.scope == "local.var"
         if buffer.data not in self.aliased:
             return Op(run)
 

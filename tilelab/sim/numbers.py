@@ -94,7 +94,7 @@ def birth_watch(comp: Any, s: ir.Store, ctx: Context, value: Ex) -> Callable[[Fr
         except Unsupported:
             return
         for _, v in operands:
-            bad = bad & ~np.isnan(v) if bad.ndim else bad
+            bad = bad & ~np.isnan(v)
         if not infinite:
             for _, v in operands:
                 bad = bad & ~(np.isinf(v) & np.isinf(x))

@@ -30,7 +30,10 @@ REFUSED: dict[str, str] = {
         _TENSOR_MEMORY,
     ),
     **dict.fromkeys(
-        ("tl.launch_thread_idx", "tl.mvb_stage_index", "tl.conflict_hint", "tl.region", "tl.access_ptr", "tl.GemmWarpPolicy", "tl.ptx_cluster_store"),
+        (
+            "tl.launch_thread_idx", "tl.mvb_stage_index", "tl.conflict_hint", "tl.region", "tl.access_ptr", "tl.GemmWarpPolicy",
+            "tl.ptx_cluster_store",
+        ),
         _INSIDE,
     ),
     "tl.tvm_ffi_call_with_result": _RUNTIME,

@@ -25,7 +25,8 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
     """The finding for a plain loop whose elements every thread writes by itself; None if it is not one."""
     if ctx.host or ctx.parallel or taint is None or taint.stmts(s.body) or ctx.nest is not None:
         return None
-    if not isinstance(s.extent, ir.Const) or s.extent.value < WORTH:
+    known = isinstance(s.extent, ir.Const)
+    if (known and s.extent.value < WORTH) or any(isinstance(n, ir.Load) for n in ir.walk(s.extent)):  # type: ignore[attr-defined]
         return None
     threads = int(np.prod(ctx.grid.extents))
     if threads == 1 or any(
@@ -37,14 +38,15 @@ def repeated(s: ir.For, ctx: Context, taint: Taint | None) -> dict[str, Any] | N
     for n in ir.walk(s.body):
         if isinstance(n, ir.Store) and not is_local(n.buffer) and any(v is s.var for i in n.indices for v in ir.walk(i)):
             loc = n.loc or s.loc
+            count = s.extent.value if isinstance(s.extent, ir.Const) else None
             return {
                 "key": ("waste", loc and (loc.file, loc.line)),
                 "code": "TL601",
-                "message": f"all {threads} threads of the block run this loop: each of its {s.extent.value} elements of "
+                "message": f"all {threads} threads of the block run this loop: each of its {f'{count} ' if count else ''}elements of "
                 f"{n.buffer.name} is written {threads} times.",
                 "loc": s.loc,
-                "fix": f"for {s.var.name} in T.Parallel({s.extent.value}), which shares the iterations out among the threads",
-                "evidence": {"threads": threads, "iterations": s.extent.value, "buffer": n.buffer.name, "repeated": threads},
+                "fix": f"for {s.var.name} in T.Parallel({count or '…'}), which shares the iterations out among the threads",
+                "evidence": {"threads": threads, "iterations": count, "buffer": n.buffer.name, "repeated": threads},
             }
     return None
 
