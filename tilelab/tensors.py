@@ -228,10 +228,12 @@ def _linear(name: str, factor: int, offset: int) -> str:
 
 def sizes_of(program: ir.Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sizes and scalars of the program that its inputs tell, by name."""
-    out = {name: value for name, value in inputs.items() if value is not None and not hasattr(value, "shape")}
+    out = {
+        name: value for name, value in inputs.items() if value is not None and not hasattr(value, "shape") and not isinstance(value, tuple)
+    }
     for param in inputs_of(program):
         value = inputs.get(param.name)
-        if param.buffer is not None and hasattr(value, "shape"):
+        if param.buffer is not None and value is not None and hasattr(value, "shape"):
             out.update({e.name: int(n) for e, n in zip(param.buffer.shape, value.shape, strict=False) if isinstance(e, ir.Var)})
     return out
 
