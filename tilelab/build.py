@@ -36,6 +36,9 @@ class Built:
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
         """Launch once on copies of ``inputs`` (numpy arrays and numbers by parameter name) and return the outputs.
 
+        Args:
+            inputs: By parameter name; None for a tensor that is only written, which holds garbage at first.
+
         Returns:
             Written parameters by name and returned tensors as ``out0…``, as numpy arrays.
 
@@ -49,9 +52,11 @@ class Built:
         for i, p in enumerate(self.program.params):
             if i in self.program.outputs:
                 continue
-            if p.name not in inputs or inputs[p.name] is None:
+            value = inputs.get(p.name)
+            if value is None and p.name in inputs:
+                value = _garbage(p.buffer)
+            if value is None:
                 raise InputError(f"{self.program.name} needs {p.name}")
-            value = inputs[p.name]
             if p.buffer is None:
                 args.append(value)
                 continue
@@ -138,6 +143,19 @@ def written_params(program: ir.Program) -> frozenset[str]:
         elif isinstance(n, ir.Call) and n.op in ("tl.access_ptr", "tirx.address_of", "tirx.tvm_access_ptr"):
             written |= _pointed(n)
     return frozenset(p.name for p in program.params if p.buffer is not None and p.buffer.data in written)
+
+
+def _garbage(buffer: ir.Buffer | None) -> np.ndarray[Any, Any] | None:
+    """What a tensor holds before anything is written to it: bits that are NaN in a float; None where its shape is not known."""
+    from tilelab.analysis.expr import const_int
+    from tilelab.tensors import numpy_dtype
+
+    shape = [const_int(e) for e in buffer.shape] if buffer is not None else [None]
+    if buffer is None or None in shape:
+        return None
+    empty = np.empty([n or 0 for n in shape], numpy_dtype(buffer.dtype))
+    empty.reshape(-1).view(np.uint8).fill(0xFF)
+    return empty
 
 
 def _pointed(call: ir.Call) -> set[ir.Var]:

@@ -23,6 +23,7 @@ class Mismatch:
         wrong: Number of wrong elements.
         total: Number of elements.
         where: Which elements are wrong.
+        written: Whether the kernel has written anything there at all.
     """
 
     output: str
@@ -32,9 +33,12 @@ class Mismatch:
     wrong: int
     total: int
     where: NDArray[np.bool_]
+    written: bool = True
 
     def sentence(self) -> str:
         """Say it in one sentence."""
+        if not self.written:
+            return f"{self.output} is never written (all {self.total} elements are wrong)"
         at = ", ".join(map(str, self.index))
         wrong = f"({self.wrong} of {self.total} elements are wrong)"
         return f"{self.output}[{at}]: expected {number(self.expected)}, got {number(self.got)} {wrong}"

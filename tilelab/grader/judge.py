@@ -224,11 +224,19 @@ def _settled(f: Finding, spec: Spec, wanted: Expected, *, right: bool) -> Findin
     return f
 
 
+def _unwritten(name: str, want: Array) -> Mismatch:
+    first = want.reshape(-1)[0].item() if want.size else 0
+    every = np.ones(want.shape, bool)
+    return Mismatch(
+        output=name, index=(0,) * want.ndim, expected=first, got=np.nan, wrong=want.size, total=want.size, where=every, written=False
+    )
+
+
 def _first_mismatch(spec: Spec, trace: Trace, wiring: Wiring, wanted: Expected, given: Mapping[str, Array | None]) -> Mismatch | None:
     for name, key in wiring.outputs.items():
         got, want = trace.outputs.get(key, given.get(name)), wanted.outputs[name]
         if got is None:  # an argument that is only written, and was not
-            return Mismatch(output=name, index=(), expected=0, got=0, wrong=want.size, total=want.size, where=np.ones(want.shape, bool))
+            return _unwritten(name, want)
         mismatch = compare(name, np.asarray(got), want.reshape(np.shape(got)), spec.tolerance_of(name), wanted.magnitudes.get(name))
         if mismatch is not None:
             return mismatch
