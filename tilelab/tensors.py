@@ -33,6 +33,7 @@ _ML = (
 )
 #: dtypes that numpy holds as another
 _HELD_AS = {
+    "float8_e4m3": "float8_e4m3fn",  # as CUDA and torch understand it
     "tfloat32": "float32",
     "custom[tfloat32]": "float32",
     "float4_e2m1_unpacked": "float4_e2m1fn",

@@ -31,3 +31,37 @@ def test_one_session_in_widget_and_kernel(desk):
     cell.scroll_into_view_if_needed()
     desk.shot("trace-lab-dark")
     desk.theme("Light")
+
+
+LARGE = """
+import numpy as np
+from tests.views.large import gemm
+from tilelab.debugger import debug
+rng = np.random.default_rng(0)
+a, b, c = (rng.standard_normal((512, 512)).astype(np.float16) for _ in range(3))
+large = debug(gemm, a, b, c, block=(1, 2))
+large
+"""
+
+
+def test_a_large_tensor_is_turned_page_by_page(desk):
+    notebook = desk.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    cell = desk.add(notebook.locator(".jp-Cell").last, LARGE)
+    view = cell.locator(".tl-trace")
+    view.wait_for(timeout=120_000)
+    view.locator(".tl-chip", has_text="unused").click()
+    head = view.locator(".tl-valuehead")
+    expect(head).to_contain_text("[0:128, 0:128]")
+    expect(view.locator('[data-page="1◀"]')).to_be_disabled()
+    view.locator('[data-page="1▶"]').click()
+    expect(head).to_contain_text("[0:128, 128:256]")
+    view.locator('[data-page="0▼"]').click()
+    expect(head).to_contain_text("[128:256, 128:256]")
+    shown = head.locator(".tl-stats").inner_text().replace("\n", " ")
+    desk.page.keyboard.press("Escape")
+    asked = desk.add(cell, "print(f'{float(c[128:256, 128:256].max()):.7g}')")
+    output = asked.locator(".jp-OutputArea-output").last
+    expect(output).to_contain_text(".")
+    assert output.inner_text().strip() in shown, shown
+    cell.scroll_into_view_if_needed()
+    desk.shot("trace-large")

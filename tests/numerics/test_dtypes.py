@@ -13,7 +13,7 @@ from tilelab.sim import dtypes as dt
 F16 = {"float16": (np.float16, torch.float16), "bfloat16": (ml_dtypes.bfloat16, torch.bfloat16)}
 F8 = {
     "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
-    "float8_e4m3b11fnuz": 30.0, "float8_e4m3": 240.0, "float8_e3m4": 15.5,
+    "float8_e4m3b11fnuz": 30.0, "float8_e4m3": 448.0, "float8_e3m4": 15.5,
     "float6_e2m3fn": 7.5, "float6_e3m2fn": 28.0, "float4_e2m1fn": 6.0,
 }  # fmt: skip
 EXPONENTS = range(-150, 129)

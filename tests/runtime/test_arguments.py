@@ -137,3 +137,47 @@ kernel(torch.zeros(48, device="cuda"))
     assert done.code == 1
     assert "s.py:8" in done.err
     assert "Traceback" not in done.err
+
+
+def test_addresses_reach_the_tensors_at_them(shell, tmp_path):
+    (tmp_path / "s.py").write_text(
+        """
+import tilelang, tilelang.language as T, torch
+
+@T.prim_func
+def whole(a: T.ptr, b: T.ptr, n: T.int32):
+    A = T.make_tensor(a, (n,), "float32")
+    B = T.make_tensor(b, (n,), "float32")
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(n):
+            B[i] = A[i] + 1
+
+@T.prim_func
+def table(src: T.Tensor([2], T.ptr), dst: T.Tensor([2], T.ptr)):
+    with T.Kernel(2, threads=32) as g:
+        S = T.make_tensor(src[g], (16,), "float32")
+        D = T.make_tensor(dst[g], (16,), "float32")
+        for i in T.Parallel(16):
+            D[i] = S[i] * 2
+
+x, y = torch.arange(16.0, device="cuda"), torch.zeros(16, device="cuda")
+kernel = tilelang.compile(whole)
+kernel(x, y, 16)
+assert torch.equal(y, x + 1)
+y.zero_()
+kernel(x.data_ptr(), y.data_ptr(), 16)
+assert torch.equal(y, x + 1)
+first, second = torch.zeros(16, device="cuda"), torch.zeros(16, device="cuda")
+pointers = lambda *t: torch.tensor([v.data_ptr() for v in t], dtype=torch.int64, device="cuda")
+tilelang.compile(table)(pointers(x, y), pointers(first, second))
+assert torch.equal(first, 2 * x) and torch.equal(second, 2 * y)
+try:
+    kernel(12345, y.data_ptr(), 16)
+except RuntimeError as error:
+    assert "no tensor begins" in str(error)
+else:
+    raise SystemExit("an address of nothing was taken")
+"""
+    )
+    done = shell("run", "s.py")
+    assert done.code == 0, done.err

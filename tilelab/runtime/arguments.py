@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from tilelab import ir
 from tilelab.errors import InputError
 from tilelab.runtime.devices import is_marked
-from tilelab.tensors import bind, evaluated, inputs_of
+from tilelab.tensors import bind, evaluated, inputs_of, pointer_tables
 
 _PACKED = ("float4", "int4", "uint4")
 _said = False
@@ -40,6 +41,37 @@ def bound(program: ir.Program, args: tuple[Any, ...], used: frozenset[str]) -> M
             _check_strides(param, value, sizes)
             _notice_device(param, value)
     return values
+
+
+def pointed(program: ir.Program, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments with tensors in the place of their addresses: an address for a tensor, a tensor of them for a table.
+
+    Raises:
+        ArgumentRefused: No tensor of this process lies at an address.
+    """
+    tables = pointer_tables(program)
+    params = inputs_of(program)
+    wanted = [
+        i for i, (p, a) in enumerate(zip(params, args, strict=True))
+        if p.buffer is not None and (type(a) is int or (p.name in tables and isinstance(a, torch.Tensor)))
+    ]  # fmt: skip
+    if not wanted:
+        return args
+    alive: dict[int, torch.Tensor] = {}
+    for thing in gc.get_objects():
+        if issubclass(type(thing), torch.Tensor) and thing.numel() >= getattr(alive.get(thing.data_ptr()), "numel", int)():
+            alive[thing.data_ptr()] = thing
+    out = list(args)
+    for i in wanted:
+        name = params[i].name
+        out[i] = _at(alive, args[i], name) if type(args[i]) is int else tuple(_at(alive, a, name) for a in args[i].reshape(-1).tolist())
+    return tuple(out)
+
+
+def _at(alive: Mapping[int, torch.Tensor], address: int, name: str) -> torch.Tensor:
+    if address not in alive:
+        raise ArgumentRefused(f"{name} holds the address {address:#x}, at which no tensor begins", fix="keep the tensors alive")
+    return alive[address]
 
 
 def used_params(program: ir.Program) -> frozenset[str]:

@@ -44,7 +44,7 @@ class SimKernel(JITKernel):  # type: ignore[misc]
             return self._simulate(args)
 
     def _simulate(self, args: tuple[Any, ...]) -> Any:
-        from tilelab.runtime.arguments import bound, used_params
+        from tilelab.runtime.arguments import bound, pointed, used_params
         from tilelab.tensors import to_torch
 
         wanted = [i for i in range(len(self.program.params)) if i not in self.program.outputs]
@@ -53,13 +53,17 @@ class SimKernel(JITKernel):  # type: ignore[misc]
         program = self.program
         if self._used is None:
             self._used = used_params(program)
+        args = pointed(program, args)
         trace = self._settings.run(program, bound(program, args, self._used))
         ended = next((f for f in trace.findings if f.code in ENDING and f.severity == "error"), None)
         if ended is not None:
             raise KernelRefused(ended)
-        for name, tensor in zip([p.name for i, p in enumerate(program.params) if i not in program.outputs], args, strict=True):
-            if name in trace.outputs and isinstance(tensor, torch.Tensor):
-                _write_back(tensor.detach(), trace.outputs[name])
+        names = [p.name for i, p in enumerate(program.params) if i not in program.outputs]
+        for name, given in zip(names, args, strict=True):
+            parts = {f"{name}[{i}]": t for i, t in enumerate(given)} if isinstance(given, tuple) else {name: given}
+            for key, tensor in parts.items():
+                if key in trace.outputs and isinstance(tensor, torch.Tensor):
+                    _write_back(tensor.detach(), trace.outputs[key])
         return _result(trace, lambda array: mark(to_torch(array)))
 
     @property
@@ -108,6 +112,7 @@ class SimAdapter(BaseKernelAdapter):  # type: ignore[misc]
 
     def __init__(self, params: list[KernelParam], result_idx: Any, launch: Callable[..., Any]) -> None:
         self._launch_simulated = launch
+        self.prim_func = launch.__self__.prim_func  # type: ignore[attr-defined]
         super().__init__(None, params, result_idx)
 
     def _convert_torch_func(self) -> Callable[..., Any]:

@@ -69,7 +69,6 @@ _ALL = (
     _narrow("float8_e4m3fnuz", 8, 4, 3, 8, "fnuz"),
     _narrow("float8_e5m2fnuz", 8, 5, 2, 16, "fnuz"),
     _narrow("float8_e4m3b11fnuz", 8, 4, 3, 11, "fnuz"),
-    _narrow("float8_e4m3", 8, 4, 3, 7, "ieee"),
     _narrow("float8_e3m4", 8, 3, 4, 3, "ieee"),
     _narrow("float8_e8m0fnu", 8, 8, 0, 127, "scale"),
     _narrow("float6_e2m3fn", 6, 2, 3, 1, "finite"),
@@ -80,6 +79,7 @@ _ALL = (
 
 #: Base dtype by name.
 DTYPES: dict[str, DType] = {d.name: d for d in _ALL}
+DTYPES["float8_e4m3"] = DTYPES["float8_e4m3fn"]  # what CUDA makes of it
 _ALIASES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "uint": "uint32", "bfloat": "bfloat16",
             "custom[tfloat32]": "tfloat32",
             **dict.fromkeys(("float4_e2m1", "float4_e2m1_unpacked", "custom[float4_e2m1_unpacked]", "custom[float4_e2m1_unpacked]8"),

@@ -15,10 +15,14 @@ import numpy as np
 
 from tilelab.views.schema_trace import TraceBuffer, TraceValue
 
-#: Larger tensors in global memory are shown as the part that the block writes.
+#: Larger tensors in global memory are shown as the part that the block writes, or else reads.
 WINDOWED = 1 << 14
 #: No value is shown larger than this many elements: the rest is cut off.
 MOST = 1 << 16
+#: Elements of a page of a large tensor.
+PAGE = 1 << 14
+_LOOKS = 200  # tiles looked for in a tensor that is only read
+_TRIES = 64  # places tried for each
 _DEPTH = 16  # changes built on changes
 _CHEAP = 512  # bytes of a value that is kept before larger ones
 
@@ -45,7 +49,14 @@ class Packed:
     bytes: int
 
 
-def pack(events: Sequence[Any], about: Mapping[str, Any], *, limit: int, keep: Iterable[int] = ()) -> Packed:
+def pack(
+    events: Sequence[Any],
+    about: Mapping[str, Any],
+    *,
+    limit: int,
+    keep: Iterable[int] = (),
+    origins: Mapping[str, Sequence[int]] | None = None,
+) -> Packed:
     """Pack what ``events`` wrote.
 
     Args:
@@ -53,14 +64,15 @@ def pack(events: Sequence[Any], about: Mapping[str, Any], *, limit: int, keep: I
         about: Name → :class:`tilelab.trace.BufferInfo`.
         limit: Bound on the encoded values, in bytes.
         keep: Steps whose values are to be kept before others.
+        origins: Name → first element of the part of a large tensor that is shown, where another is wanted.
     """
     writes: dict[str, list[int]] = {}
     for step, event in enumerate(events):
         for name in event.after:
             writes.setdefault(name, []).append(step)
-    windows = {name: _window(events, steps, name, about.get(name)) for name, steps in writes.items()}
-    shown = [name for name, window in windows.items() if window is not None]
-    frames = _frames(events, {n: writes[n] for n in shown}, windows)
+    windows = {name: _window(events, steps, name, about.get(name), (origins or {}).get(name)) for name, steps in writes.items()}
+    shown = list(windows)
+    frames = _frames(events, writes, windows)
     _choose(frames, limit, set(keep))
     pool = _Pool(events, windows)
     buffers = [_buffer(name, [f for f in frames if f.name == name], about.get(name), windows[name], pool) for name in shown]
@@ -68,20 +80,21 @@ def pack(events: Sequence[Any], about: Mapping[str, Any], *, limit: int, keep: I
 
 
 # -------------------------------------------------------------------------------------------------- windows
-def _window(events: Sequence[Any], steps: list[int], name: str, info: Any) -> tuple[slice, ...] | None:
-    """The part of a name's arrays that is shown; an empty tuple for all of it, None where it is not shown at all."""
+def _window(events: Sequence[Any], steps: list[int], name: str, info: Any, origin: Sequence[int] | None) -> tuple[slice, ...]:
+    """The part of a name's arrays that is shown; an empty tuple for all of it."""
     shape = tuple(info.shape) if info is not None else np.shape(events[steps[0]].after[name])
     size = int(np.prod(shape, dtype=np.int64))
     if size <= WINDOWED or (info is not None and info.scope != "global" and size <= MOST):
         return ()
     if info is None or info.scope != "global":
         return _cut([(0, n) for n in shape])
+    if origin is not None:
+        return moved(shape, origin)
     boxes = [b for s in steps if (b := _box(events[s].after, name)) is not None]
     if not boxes:
-        changed = _changed(events, steps, name)
-        if changed is None:
-            return None
-        boxes = [changed]
+        boxes = [b for b in (_changed(events, steps, name), _read(events, steps, name)) if b is not None][:1]
+    if not boxes:
+        return moved(shape, [0] * len(shape))
     return _cut([(min(b[d][0] for b in boxes), max(b[d][1] for b in boxes)) for d in range(len(shape))])
 
 
@@ -108,10 +121,53 @@ def _changed(events: Sequence[Any], steps: list[int], name: str) -> list[tuple[i
     return None if low is None or high is None else [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
 
 
-def _cut(spans: list[tuple[int, int]]) -> tuple[slice, ...]:
-    """Shorten the longest axes until no more than ``MOST`` elements are left."""
+def moved(shape: Sequence[int], origin: Sequence[int]) -> tuple[slice, ...]:
+    """Return the part of a tensor of ``shape`` that begins at ``origin``, or as near to it as leaves a part of the usual size."""
+    sizes = [s.stop - s.start for s in _cut([(0, int(n)) for n in shape], PAGE)]
+    starts = [max(0, min(int(o), int(n) - size)) for o, n, size in zip(origin, shape, sizes, strict=False)]
+    return tuple(slice(o, o + n) for o, n in zip(starts, sizes, strict=True))
+
+
+def _read(events: Sequence[Any], steps: list[int], name: str) -> list[tuple[int, int]] | None:
+    """The box of a tensor that the block reads: where the tiles that were made from it are found in it again."""
+    whole = np.ma.getdata(events[steps[0]].after[name])
+    low: Any = None
+    high: Any = None
+    looked = 0
+    for event in events:
+        if name not in event.reads or looked >= _LOOKS:
+            continue
+        for other in event.after:
+            box = _box(event.after, other)
+            tile = np.squeeze(
+                np.ma.getdata(event.after[other])[tuple(slice(a, b) for a, b in box)] if box else np.ma.getdata(event.after[other])
+            )
+            if tile.size < 2 or tile.ndim > whole.ndim or tile.dtype != whole.dtype:
+                continue
+            looked += 1
+            at = _found(whole, tile.reshape((1,) * (whole.ndim - tile.ndim) + tile.shape))
+            if at is not None:
+                end = at + np.array((1,) * (whole.ndim - tile.ndim) + tile.shape)
+                low, high = (at, end) if low is None else (np.minimum(low, at), np.maximum(high, end))
+    return None if low is None else [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
+
+
+def _found(whole: Any, tile: Any) -> Any:
+    """Where ``tile`` lies in ``whole``, at a multiple of its own shape; None where it does not."""
+    if any(t > n for t, n in zip(tile.shape, whole.shape, strict=True)):
+        return None
+    corners = whole[tuple(slice(None, n - t + 1, t) for t, n in zip(tile.shape, whole.shape, strict=True))]
+    for place in np.argwhere(corners == tile.flat[0])[:_TRIES]:
+        at = place * tile.shape
+        if np.array_equal(whole[tuple(slice(a, a + t) for a, t in zip(at, tile.shape, strict=True))], tile):
+            return at
+    return None
+
+
+def _cut(spans: list[tuple[int, int]], most: int = 0) -> tuple[slice, ...]:
+    """Shorten the longest axes until no more than ``most`` elements (default: ``MOST``) are left."""
     sizes = [b - a for a, b in spans]
-    while np.prod(sizes, dtype=np.int64) > MOST:
+    while np.prod(sizes, dtype=np.int64) > (most or MOST):
         longest = int(np.argmax(sizes))
         sizes[longest] = max(1, sizes[longest] // 2)
     return tuple(slice(a, a + n) for (a, _), n in zip(spans, sizes, strict=True))

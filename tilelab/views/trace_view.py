@@ -38,6 +38,7 @@ def trace(
     params: Any = None,
     consts: Mapping[str, Any] | None = None,
     limit_bytes: int = LIMIT_BYTES,
+    origins: Mapping[str, Sequence[int]] | None = None,
     lang: str = "en",
 ) -> View:
     """Show a recorded block: source, timeline, values, findings, prints.
@@ -54,6 +55,7 @@ def trace(
         params: For a kernel: :class:`tilelab.SimParams`.
         consts: For a kernel: its constants and sizes.
         limit_bytes: Bound on the encoded values; what is left out is said. Default: 4 MiB.
+        origins: Name of a tensor too large to be shown whole → first element of the part shown. Default: what the block writes or reads.
         lang: Language of the fixed words, ``"en"`` or ``"zh"``.
 
     Raises:
@@ -69,7 +71,7 @@ def trace(
         session.goto(at)
     elif not hasattr(source, "events") or source is not session:
         session.goto(_interesting(session))
-    return of_session(session, buffer=buffer, limit_bytes=limit_bytes, lang=lang)
+    return of_session(session, buffer=buffer, limit_bytes=limit_bytes, origins=origins, lang=lang)
 
 
 def prints(source: Any, *tensors: Any, consts: Mapping[str, Any] | None = None, params: Any = None, lang: str = "en") -> View:
@@ -108,7 +110,14 @@ def _interesting(session: Any) -> int:
 
 
 # ----------------------------------------------------------------------------------------------------- data
-def of_session(session: Any, *, buffer: str | None = None, limit_bytes: int = LIMIT_BYTES, lang: str = "en") -> View:
+def of_session(
+    session: Any,
+    *,
+    buffer: str | None = None,
+    limit_bytes: int = LIMIT_BYTES,
+    origins: Mapping[str, Sequence[int]] | None = None,
+    lang: str = "en",
+) -> View:
     """Return the view of a session as it stands.
 
     Raises:
@@ -118,7 +127,7 @@ def of_session(session: Any, *, buffer: str | None = None, limit_bytes: int = LI
     findings = [_finding(f, session.step_of(f)) for f in session.findings]
     nan = _nan(session.first_nan)
     keep = {step.index, *(f["step"] for f in findings), *([nan["step"], nan["step"] - 1] if nan else [])}
-    packed = pack(events, trace_.buffers, limit=limit_bytes, keep=keep)
+    packed = pack(events, trace_.buffers, limit=limit_bytes, keep=keep, origins=origins)
     names = [b["name"] for b in packed.buffers]
     if buffer is not None and buffer not in names:
         raise InputError(f"no value of {buffer!r} was recorded", fix=f"there are {', '.join(names)}")

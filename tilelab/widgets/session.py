@@ -22,7 +22,7 @@ class SessionWidget(ViewWidget):
 
     Attributes:
         session: Where the session is: ``{"at", "hit", "breakpoints", "watches", "message"}``.
-        fetched: The value last asked for because the view does not hold it: ``{"name", "step", "value"}``.
+        fetched: The value last asked for because the view does not hold it: ``{"name", "step", "origin", "value"}``.
     """
 
     session = traitlets.Dict().tag(sync=True)
@@ -51,12 +51,12 @@ class SessionWidget(ViewWidget):
         return made
 
     def receive(self, content: Mapping[str, Any]) -> None:
-        """Carry out what the front end asks: ``{"command": "s"}`` as in the terminal, or ``{"fetch": NAME, "step": N}``."""
+        """Carry out what the front end asks: ``{"command": "s"}`` as in the terminal, or ``{"fetch": NAME, "step": N, "origin": […]}``."""
         if self._of is None:
             return
         try:
             if "fetch" in content:
-                self._fetch(str(content["fetch"]), int(content["step"]))
+                self._fetch(str(content["fetch"]), int(content["step"]), [int(o) for o in content.get("origin") or ()])
             else:
                 act(self._of, str(content.get("command", "")))
         except TileLabError as error:
@@ -71,14 +71,16 @@ class SessionWidget(ViewWidget):
     def _show(self, session: Session) -> None:
         self.session = told(session)
 
-    def _fetch(self, name: str, step: int) -> None:
+    def _fetch(self, name: str, step: int, asked: list[int]) -> None:
         assert self._of is not None
         buffers = {b["name"]: b for b in self.view["data"]["buffers"]}
         if name not in buffers or not 0 <= step < len(self._of) or name not in self._of.values(step):
             return
         origin, extent = buffers[name]["origin"], buffers[name]["extent"]
+        if extent and len(asked) == len(extent):
+            origin = [max(0, min(o, n - e)) for o, n, e in zip(asked, buffers[name]["shape"], extent, strict=True)]
         value = trace_values.part(self._of.values(step)[name], tuple(slice(o, o + n) for o, n in zip(origin, extent, strict=False)))
-        self.fetched = {"name": name, "step": step, "value": encoded(trace_values.value_record(value))}
+        self.fetched = {"name": name, "step": step, "origin": origin, "value": encoded(trace_values.value_record(value))}
 
 
 @cache

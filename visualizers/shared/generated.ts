@@ -1666,8 +1666,16 @@ export const WORDS = {
   "未改变"
  ],
  "window": [
-  "the part {window} that the block writes",
-  "线程块写入的部分 {window}"
+  "the part {window}",
+  "其中的 {window}"
+ ],
+ "page_back": [
+  "earlier part on axis {axis}",
+  "轴 {axis} 上靠前的部分"
+ ],
+ "page_on": [
+  "later part on axis {axis}",
+  "轴 {axis} 上靠后的部分"
  ],
  "minimum": [
   "min",

@@ -47,12 +47,14 @@ class TraceView {
     this.m = new TraceModel(view.data);
     this.session = new Session(this.m);
     this.colour = lineColours(this.m);
-    this.live = Live.state(model) ? new Live(model, t => this.hear(t), (name, step, v) => {
-      this.m.take(name, step, v);
+    this.live = Live.state(model) ? new Live(model, t => this.hear(t), (name, step, origin, v) => {
+      this.m.take(name, step, origin, v);
       this.update();
     }) : null;
     this.root.style.fontFamily = SANS;
     this.root.style.setProperty("--tl-mono", MONO);
+    const wrote = this.m.wrote(view.data.at);
+    this.follow = !wrote.length || wrote.includes(view.data.selected); // whose values were asked for stay in view
     el.append(h("style", {}, THEME + base + style), this.root);
     this.build();
     this.live?.hear();
@@ -96,7 +98,12 @@ class TraceView {
         this.tell();
       },
       go: k => this.command(`g ${k}`),
-      missing: (n, k) => this.fetch(n, k)
+      missing: (n, k) => this.fetch(n, k),
+      page: this.live && ((n, origin) => {
+        m.move(n, origin);
+        this.follow = false;
+        this.update();
+      })
     });
     if (name) this.values.name = name;
     this.prints = data.prints.length || !m.count ? new Prints(data.prints, data.prints_lost, lang, m.count ? k => this.command(`g ${k}`) : null, inner) : null;
@@ -234,7 +241,7 @@ class TraceView {
     const b = this.m.buffer(name);
     if (!b || !this.live) return;
     const at = Array.from(b.steps as ArrayLike<number>).filter(k => k <= step).pop();
-    if (at !== undefined) this.live.fetch(name, at);
+    if (at !== undefined) this.live.fetch(name, at, b.origin);
   }
 
   private toggle(line: number, file: string): void {

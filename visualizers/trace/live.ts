@@ -14,11 +14,11 @@ export interface Told {
 export class Live {
   private readonly asked = new Set<string>();
 
-  constructor(private readonly model: Model, private readonly told: (t: Told) => void, private readonly value: (name: string, step: number, v: TraceValue) => void) {
+  constructor(private readonly model: Model, private readonly told: (t: Told) => void, private readonly value: (name: string, step: number, origin: number[], v: TraceValue) => void) {
     model.on("change:session", () => this.hear());
     model.on("change:fetched", () => {
-      const got = model.get("fetched") as { name: string; step: number; value: TraceValue } | undefined;
-      if (got?.value) this.value(got.name, got.step, got.value);
+      const got = model.get("fetched") as { name: string; step: number; origin: number[]; value: TraceValue } | undefined;
+      if (got?.value) this.value(got.name, got.step, got.origin, got.value);
     });
   }
 
@@ -38,11 +38,11 @@ export class Live {
     this.model.send?.({ command });
   }
 
-  /** Asks once for a value that is not in the view. */
-  fetch(name: string, step: number): void {
-    const key = `${name}@${step}`;
+  /** Asks once for a value that is not in the view: the part of it that begins at `origin`. */
+  fetch(name: string, step: number, origin: number[]): void {
+    const key = `${name}@${step}@${origin.join()}`;
     if (this.asked.has(key)) return;
     this.asked.add(key);
-    this.model.send?.({ fetch: name, step });
+    this.model.send?.({ fetch: name, step, origin });
   }
 }

@@ -54,7 +54,7 @@ export class TraceModel {
     const loops = decode(steps.loops);
     this.loopValues = loops.data;
     this.deepest = loops.shape[1] ?? 0;
-    this.buffers = data.buffers.map(b => ({ ...b, steps: decode(b.steps).data, values: decode(b.values).data }));
+    this.buffers = data.buffers.map(b => ({ ...b, steps: decode(b.steps).data, values: Int32Array.from(decode(b.values).data as ArrayLike<number>) }));
     this.byName = new Map(this.buffers.map(b => [b.name, b]));
   }
 
@@ -113,8 +113,18 @@ export class TraceModel {
     return { value, step: at, late: k !== last, changed: at === step ? this.changed(b, k, value) : null };
   }
 
-  /** Takes a value that a live session sent. */
-  take(name: string, step: number, record: TraceValue): void {
+  /** Turns to another part of a large tensor; a live session sends its values anew. */
+  move(name: string, origin: number[]): void {
+    const b = this.byName.get(name);
+    if (!b || !b.extent.length) return;
+    b.origin = b.extent.map((n, k) => Math.max(0, Math.min(origin[k] ?? 0, b.shape[k]! - n)));
+    b.values.fill(-1);
+    for (const key of [...this.sent.keys()]) if (key.startsWith(`${name}@`)) this.sent.delete(key);
+  }
+
+  /** Takes a value that a live session sent; not if another part of the tensor has been turned to meanwhile. */
+  take(name: string, step: number, origin: readonly number[], record: TraceValue): void {
+    if (this.byName.get(name)?.origin.join() !== origin.join()) return;
     const { shape, data } = decode(record.array);
     this.sent.set(`${name}@${step}`, { shape, data, empty: record.empty && decode(record.empty).data });
   }

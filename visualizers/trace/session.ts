@@ -143,9 +143,10 @@ export class Session {
     return this.m.data.findings.some(f => f.step === k && (event === "finding" || (event === "oob" ? BOUNDS.includes(f.code) : f.code === event)));
   }
 
-  /** Whether a buffer that was finite until then holds a NaN or Inf from this step on. */
+  /** Whether a buffer holds a NaN from this step on, or this is the step of the first NaN or Inf that was not meant (a mask's may be). */
   private firstBad(k: number): boolean {
-    return this.m.wrote(k).some(name => bad(this.m.value(name, k)?.value) && !bad(k > 0 ? this.m.value(name, k - 1)?.value : undefined));
+    const fresh = (name: string): boolean => hasNan(this.m.value(name, k)?.value) && !hasNan(k > 0 ? this.m.value(name, k - 1)?.value : undefined);
+    return this.m.data.nan?.step === k || this.m.wrote(k).some(fresh);
   }
 
   // ----------------------------------------------------------------------------------------------- watches
@@ -209,8 +210,8 @@ export class Session {
   }
 }
 
-export function bad(value: Nd | undefined): boolean {
+export function hasNan(value: Nd | undefined): boolean {
   if (!value || !(value.data instanceof Float32Array || value.data instanceof Float64Array)) return false;
-  for (let k = 0; k < value.data.length; k++) if (!Number.isFinite(value.data[k]) && !value.empty?.[k]) return true;
+  for (let k = 0; k < value.data.length; k++) if (Number.isNaN(value.data[k]) && !value.empty?.[k]) return true;
   return false;
 }

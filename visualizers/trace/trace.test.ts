@@ -71,10 +71,30 @@ describe("values", () => {
     (b.values as Int32Array)[2] = -1;
     const step = b.steps[2]!;
     expect(whole.value("acc", step)).toMatchObject({ late: true, step: b.steps[1] });
-    whole.take("acc", step, { base: -1, where: null, empty: null, array: { shape: [4], form: "dense", type: "u8", base64: "AQIDBA==" } });
+    whole.take("acc", step, b.origin, { base: -1, where: null, empty: null, array: { shape: [4], form: "dense", type: "u8", base64: "AQIDBA==" } });
     expect(whole.value("acc", step)).toMatchObject({ late: false, step });
     expect([...whole.value("acc", step)!.value.data]).toEqual([1, 2, 3, 4]);
     expect(acc.name).toBe("acc");
+  });
+
+  it("of a large tensor are turned page by page, and asked for anew", () => {
+    const data = structuredClone(golden.view.data), acc = data.buffers.find(b => b.name === "acc")!;
+    [acc.shape, acc.origin, acc.extent] = [[10], [0], [4]];
+    const large = new TraceModel(data), b = large.buffer("acc")!, step = b.steps[0]!;
+    const page = { base: -1, where: null, empty: null, array: { shape: [4], form: "dense" as const, type: "u8" as const, base64: "AQIDBA==" } };
+    expect(b.values).toBeInstanceOf(Int32Array); // whatever narrow type the file has, -1 must fit
+    large.move("acc", [4]);
+    expect(b.origin).toEqual([4]);
+    expect(large.value("acc", step)).toBeNull();
+    expect(large.has("acc", step)).toBe(true);
+    large.take("acc", step, [0], page); // of the page that was left meanwhile
+    expect(large.value("acc", step)).toBeNull();
+    large.take("acc", step, [4], page);
+    expect([...large.value("acc", step)!.value.data]).toEqual([1, 2, 3, 4]);
+    large.move("acc", [99]);
+    expect(b.origin).toEqual([6]);
+    large.move("tile", [2]);
+    expect(large.buffer("tile")!.extent).toEqual([]);
   });
 
   it("know where a step stands", () => {

@@ -21,6 +21,8 @@ export interface ValuesEvents {
   go(step: number): void;
   /** The value of this step is not in the file. */
   missing(name: string, step: number): void;
+  /** Turns to the part of a large tensor that begins at `origin`; null where no kernel is there to send it. */
+  page: ((name: string, origin: number[]) => void) | null;
 }
 
 export class Values {
@@ -59,7 +61,7 @@ export class Values {
     [this.step, this.width] = [step, width];
     this.buildChips();
     const b = this.m.buffer(this.name), shown = this.m.value(this.name, step);
-    if (shown?.late) this.events.missing(this.name, step);
+    if (shown?.late || (!shown && this.m.has(this.name, step))) this.events.missing(this.name, step);
     this.buildHead(b, shown);
     this.buildGrid(b, shown);
     this.tell();
@@ -155,7 +157,7 @@ export class Values {
     }
     const slice = sliceOf(value, this.axes, this.at), scale = this.scale(b, value);
     const lead = value.shape.length - b.origin.length, origin = [...Array<number>(Math.max(0, lead)).fill(0), ...b.origin];
-    const source = heat(value, slice, scale, origin), key = `${b.name} ${value.shape.join()} ${this.axes.join()} ${this.width}`;
+    const source = heat(value, slice, scale, origin), key = `${b.name} ${value.shape.join()} ${this.axes.join()} ${this.width} ${b.origin.join()}`;
     if (this.grid && this.made === key) this.grid.show(source);
     else {
       const events = { hover: (e: number) => this.hover(e), pin: (e: number) => this.pin(e), unpin: () => this.pin(-1) };
@@ -185,7 +187,24 @@ export class Values {
       this.show(this.step, this.width);
     }));
     if (v.shape.length > 2) this.axesChoices(bar, v);
+    const b = this.m.buffer(this.name);
+    if (b && this.events.page) this.pages(bar, b, this.events.page);
     return bar;
+  }
+
+  /** A pair of buttons for each axis of a tensor that is longer than the part shown. */
+  private pages(bar: HTMLElement, b: Buffer, page: (name: string, origin: number[]) => void): void {
+    b.extent.forEach((n, axis) => {
+      if (n >= b.shape[axis]!) return;
+      const turn = (by: number, key: string, sign: string): HTMLElement => {
+        const to = Math.max(0, Math.min(b.origin[axis]! + by, b.shape[axis]! - n)), text = word(key, this.lang, { axis });
+        return h("button", {
+          type: "button", title: text, "aria-label": text, "data-page": `${axis}${sign}`, disabled: to === b.origin[axis],
+          onclick: () => page(b.name, b.origin.map((o, k) => (k === axis ? to : o)))
+        }, sign);
+      };
+      bar.append(turn(-n, "page_back", axis === b.extent.length - 1 ? "◀" : "▲"), turn(n, "page_on", axis === b.extent.length - 1 ? "▶" : "▼"));
+    });
   }
 
   private axesChoices(bar: HTMLElement, v: Nd): void {
