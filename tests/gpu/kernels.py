@@ -286,7 +286,10 @@ def grouped(lengths: list[int], N: int, K: int) -> float:
 @case("decode MHA d64 fp16", 2, 8, 8, 64, 64, [500, 129], dtype="float16")
 @case("decode d256 page 128", 2, 16, 2, 256, 128, [500, 129])
 @case("decode page 16, empty", 3, 16, 1, 128, 16, [500, 0, 17])
-def decode(batch: int, heads: int, kv: int, dim: int, page: int, lengths: list[int], splits: int | None = 1, dtype: str = "bfloat16") -> float:
+@case("decode page 5", 2, 16, 4, 128, 5, [77, 130])
+@case("decode fp8 cache", 3, 32, 8, 128, 64, [1000, 64, 0], narrow=True)
+@case("decode fp8 cache split page 32 fp16", 2, 32, 8, 64, 32, [5000, 333], splits=7, narrow=True, dtype="float16")
+def decode(batch: int, heads: int, kv: int, dim: int, page: int, lengths: list[int], splits: int | None = 1, dtype: str = "bfloat16", narrow: bool = False) -> float:  # fmt: skip
     """Split-KV decode; the rows past each length hold NaN."""
     import torch
 
@@ -299,8 +302,11 @@ def decode(batch: int, heads: int, kv: int, dim: int, page: int, lengths: list[i
     for cache in caches:
         poison(cache, table, lengths, page)
     q = randn(batch, heads, dim, dtype=dtype)
-    out, lse = op.decode(q, *caches, table, n, splits=splits)
-    want, want_lse = op.reference(q, *caches, table, n)
+    scales = torch.tensor([0.5, 2.0], device="cuda") if narrow else None
+    if narrow:
+        caches = [c.to(torch.float8_e4m3fn) for c in caches]
+    out, lse = op.decode(q, *caches, table, n, splits=splits, kv_scales=scales)
+    want, want_lse = op.reference(q, *caches, table, n, kv_scales=scales)
     seen = torch.isfinite(want_lse)
     if not torch.equal(seen, torch.isfinite(lse)) or float((lse.double() - want_lse)[seen].abs().max()) > 5e-3:
         return math.inf

@@ -107,8 +107,8 @@ def test_decode(page, heads, kv, dtype):
     caches = [randn(3 * per, page, kv, 64, dtype=dtype, seed=s) for s in (1, 2)]
     table = torch.randperm(3 * per, generator=torch.Generator().manual_seed(1)).to(torch.int32).view(3, per)
     q = randn(3, heads, 64, dtype=dtype)
-    kernel = decode.portable.get_tir(heads, kv, 64, page, str(dtype).removeprefix("torch."), 0.125)
-    out = simulate(kernel, q, *caches, table, lengths, torch.zeros(1, 3, heads, 64, dtype=dtype), torch.zeros(1, 3, heads))
+    kernel = decode.portable.get_tir(heads, kv, 64, page, str(dtype).removeprefix("torch."), 0.125, str(dtype).removeprefix("torch."))
+    out = simulate(kernel, q, *caches, torch.ones(2), table, lengths, torch.zeros(1, 3, heads, 64, dtype=dtype), torch.zeros(1, 3, heads))
     want, lse = decode.reference(q, *caches, table, lengths)
     close(out["O"][0], want)
     torch.testing.assert_close(out["LSE"][0].double(), lse, rtol=1e-3, atol=1e-3)

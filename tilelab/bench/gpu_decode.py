@@ -12,8 +12,8 @@ from tilelab.bench.gpu import Case, Launch, Work, relative_error
 HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 64
 
 
-def work(batch: int, context: int) -> Work:
-    """Uniform lengths, bfloat16."""
+def work(batch: int, context: int, narrow: bool = False) -> Work:
+    """Uniform lengths, bfloat16; ``narrow``: a cache of e4m3, which the peers here do not read beside a bfloat16 q."""
     import torch
 
     from tilelab.kernels import decode as op
@@ -25,12 +25,19 @@ def work(batch: int, context: int) -> Work:
     lengths = torch.full((batch,), context, dtype=torch.int32, device="cuda")
     queries = [torch.randn(batch, HEADS, DIM, dtype=torch.bfloat16, device="cuda") for _ in range(3)]
 
+    if narrow:
+        caches = [c.to(torch.float8_e4m3fn) for c in caches]
+
     def error() -> float:
         out, _ = op.decode(queries[-1], caches[0], caches[1], table, lengths)
         some = [0, batch - 1]
-        want, _ = op.reference(queries[-1][some], caches[0], caches[1], table[some], lengths[some])
+        want, _ = op.reference(queries[-1][some], caches[0], caches[1], table[some], lengths[some], kv_scales=op.ones("cuda"))
         return relative_error(out[some], want)
 
+    ours = [partial(op.decode, q, caches[0], caches[1], table, lengths) for q in queries]
+    config = f"splits={op.choose_splits(batch, KV_HEADS, context, 132)}"
+    if narrow:
+        return Work(ours=ours, peers={}, error=error, config=config)
     peers: dict[str, Sequence[Launch]] = {}
     try:
         fa3: Any = importlib.import_module("fa3_fwd_interface").flash_attn_with_kvcache
@@ -53,21 +60,22 @@ def work(batch: int, context: int) -> Work:
         peers["flashinfer"] = flash
     except Exception as problem:
         print("no flashinfer decode:", type(problem).__name__, str(problem)[:200])
-    return Work(
-        ours=[partial(op.decode, q, caches[0], caches[1], table, lengths) for q in queries],
-        peers=peers,
-        error=error,
-        config=f"splits={op.choose_splits(batch, KV_HEADS, context, 132)}",
-    )
+    return Work(ours=ours, peers=peers, error=error, config=config)
 
 
 def cases() -> list[Case]:
     """From many short to few long sequences."""
     return [
         Case(
-            family="decode", name=f"GQA 32/8 d128 b{batch} ctx{context}", flops=4.0 * batch * HEADS * context * DIM,
-            bytes=4.0 * batch * context * KV_HEADS * DIM, bound=6e-3, rival="fa3", bar=0.95, aim=1.05, make=partial(work, batch,
-                context),
+            family="decode",
+            name=f"GQA 32/8 d128 b{batch} ctx{context}{' e4m3 cache' if narrow else ''}",
+            flops=4.0 * batch * HEADS * context * DIM,
+            bytes=(2.0 if narrow else 4.0) * batch * context * KV_HEADS * DIM,
+            bound=6e-3,
+            rival="" if narrow else "fa3",
+            bar=0.0 if narrow else 0.95,
+            aim=1.05,
+            make=partial(work, batch, context, narrow),
         )
-        for batch, context in ((128, 2048), (64, 8192), (16, 8192), (4, 32768))
+        for batch, context, narrow in ((128, 2048, False), (64, 8192, False), (16, 8192, False), (4, 32768, False), (64, 8192, True))
     ]

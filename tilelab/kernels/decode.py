@@ -35,12 +35,14 @@ R, BN = 64, 64
 
 
 @tilelang.jit(pass_configs=FAST)
-def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str = "bfloat16", scale: float = 128**-0.5,
-    stages: int = 3) -> Any:
-    """The warp-specialised kernel for sm_90a: ``(Q, K, V, table, lengths, O [splits, …] float32, LSE)``; O of q's dtype if there is one
-    part."""
+def hopper(
+    heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str = "bfloat16", scale: float = 128**-0.5, kv_dtype: str = "bfloat16",
+    stages: int = 3,
+) -> Any:  # fmt: skip
+    """The warp-specialised kernel for sm_90a: ``(Q, K, V, scales, table, lengths, O [splits, …] float32, LSE)``; O of q's dtype if there is
+    one part."""
     batch, pages, width = T.dynamic("batch, pages, width")
-    s2, per = scale * LOG2E, heads // kv_heads
+    per, narrow = heads // kv_heads, kv_dtype != dtype
     rows = min(page, BN)
     out_dtype = dtype if splits == 1 else "float32"
 
@@ -59,16 +61,25 @@ def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: s
                 T.tma_copy(X[at, :, head, c * BN : c * BN + BN], dst[s, r * rows : r * rows + rows, c * BN : c * BN + BN], barrier=full[s])
         release(full, s)
 
+    @T.macro
+    def widen(x, s, wide, at):
+        """A tile of 8-bit floats into one that the tensor cores take beside q."""
+        for r, c in T.Parallel(BN, dim):
+            wide[at, r, c] = T.cast(x[s, r, c], dtype)
+        T.fence_proxy_async()
+        T.sync_threads(8, 128)
+
     @T.prim_func
     def main(
-        Q: T.Tensor((batch, heads, dim), dtype), K: T.Tensor((pages, page, kv_heads, dim), dtype), V: T.Tensor((pages, page, kv_heads,
-            dim), dtype),
-        table: T.Tensor((batch, width), "int32"), lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, dim), out_dtype),
-        LSE: T.Tensor((splits, batch, heads), "float32"),
-    ):
+        Q: T.Tensor((batch, heads, dim), dtype), K: T.Tensor((pages, page, kv_heads, dim), kv_dtype),
+        V: T.Tensor((pages, page, kv_heads, dim), kv_dtype), scales: T.Tensor((2,), "float32"), table: T.Tensor((batch, width), "int32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, dim), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
+    ):  # fmt: skip
         with T.Kernel(splits, kv_heads, batch, threads=256) as (split, head, b):
             q = T.alloc_shared((R, dim), dtype)
-            k, v = [T.alloc_shared((stages, BN, dim), dtype) for _ in range(2)]
+            k, v = [T.alloc_shared((stages, BN, dim), kv_dtype) for _ in range(2)]
+            if narrow:
+                wide = T.alloc_shared((2, BN, dim), dtype)
             S, acc = T.alloc_fragment((R, BN), "float32"), T.alloc_fragment((R, dim), "float32")
             P = T.alloc_fragment((R, BN), dtype)
             m, mn, al, rs, l = [T.alloc_fragment((R,), "float32") for _ in range(5)]
@@ -78,6 +89,8 @@ def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: s
             tx = T.get_thread_binding()
             n, start, count = [T.alloc_var("int32") for _ in range(3)]
             n = lengths[b]
+            s2 = T.alloc_var("float32")
+            s2 = scale * LOG2E * scales[0]
             start = split * T.ceildiv(T.ceildiv(n, BN), splits)
             count = T.max(0, T.min(T.ceildiv(T.ceildiv(n, BN), splits), T.ceildiv(n, BN) - start))
             if tx >= 128:
@@ -96,7 +109,11 @@ def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: s
                 for i in T.serial(count):
                     s = i % stages
                     T.mbarrier_wait_parity(k_full[s], (i // stages) & 1)
-                    T.wgmma_gemm(q, k[s, :, :], S, transpose_B=True, clear_accum=True)
+                    if narrow:
+                        widen(k, s, wide, 0)
+                        T.wgmma_gemm(q, wide[0, :, :], S, transpose_B=True, clear_accum=True)
+                    else:
+                        T.wgmma_gemm(q, k[s, :, :], S, transpose_B=True, clear_accum=True)
                     T.wait_wgmma(0)
                     release(k_free, s)
                     if (start + i + 1) * BN > n:
@@ -119,16 +136,20 @@ def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: s
                     if (start + i + 1) * BN > n:
                         for r, c in T.Parallel(BN, dim):
                             if (start + i) * BN + r >= n:
-                                v[s, r, c] = 0
+                                v[s, r, c] = T.cast(0.0, kv_dtype)
                         T.fence_proxy_async()
                         T.sync_threads(8, 128)
-                    T.wgmma_gemm(P, v[s, :, :], acc)
+                    if narrow:
+                        widen(v, s, wide, 1)
+                        T.wgmma_gemm(P, wide[1, :, :], acc)
+                    else:
+                        T.wgmma_gemm(P, v[s, :, :], acc)
                     T.wait_wgmma(0)
                     release(v_free, s)
                 for r in T.Parallel(R):
-                    rs[r] = T.if_then_else(l[r] > 0, 1.0 / l[r], 0.0)
+                    rs[r] = T.if_then_else(l[r] > 0, scales[1] / l[r], 0.0)
                     if r < per:
-                        LSE[split, b, head * per + r] = T.if_then_else(l[r] > 0, m[r] * scale + T.log(l[r]), -T.infinity("float32"))
+                        LSE[split, b, head * per + r] = T.if_then_else(l[r] > 0, m[r] * s2 / LOG2E + T.log(l[r]), -T.infinity("float32"))
                 for r, c in T.Parallel(R, dim):
                     if r < per:
                         O[split, b, head * per + r, c] = T.cast(acc[r, c] * rs[r], out_dtype)
@@ -137,25 +158,28 @@ def hopper(heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: s
 
 
 @tilelang.jit
-def portable(heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloat16", scale: float = 128**-0.5, bh: int = 16,
-    bn: int = 64) -> Any:
-    """The same function for every target with tensor cores and any page size, without a split: ``(Q, K, V, table, lengths, O, LSE)``."""
+def portable(
+    heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloat16", scale: float = 128**-0.5, kv_dtype: str = "bfloat16", bh: int = 16,
+    bn: int = 64,
+) -> Any:  # fmt: skip
+    """The same function for every target with tensor cores and any page size, without a split: ``(Q, K, V, scales, table, lengths, O, LSE)``."""
     batch, pages, width = T.dynamic("batch, pages, width")
-    s2, per = scale * LOG2E, heads // kv_heads
+    per = heads // kv_heads
 
     @T.prim_func
     def main(
-        Q: T.Tensor((batch, heads, dim), dtype), K: T.Tensor((pages, page, kv_heads, dim), dtype), V: T.Tensor((pages, page, kv_heads,
-            dim), dtype),
-        table: T.Tensor((batch, width), "int32"), lengths: T.Tensor((batch,), "int32"), O: T.Tensor((1, batch, heads, dim), dtype),
-        LSE: T.Tensor((1, batch, heads), "float32"),
-    ):
+        Q: T.Tensor((batch, heads, dim), dtype), K: T.Tensor((pages, page, kv_heads, dim), kv_dtype),
+        V: T.Tensor((pages, page, kv_heads, dim), kv_dtype), scales: T.Tensor((2,), "float32"), table: T.Tensor((batch, width), "int32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((1, batch, heads, dim), dtype), LSE: T.Tensor((1, batch, heads), "float32"),
+    ):  # fmt: skip
         with T.Kernel(T.ceildiv(per, bh), kv_heads, batch, threads=128) as (hx, head, b):
             q, k, v = T.alloc_shared((bh, dim), dtype), T.alloc_shared((bn, dim), dtype), T.alloc_shared((bn, dim), dtype)
             S, P, acc = T.alloc_fragment((bh, bn), "float32"), T.alloc_shared((bh, bn), dtype), T.alloc_fragment((bh, dim), "float32")
             m, mn, al, rs, l = [T.alloc_fragment((bh,), "float32") for _ in range(5)]
             n = T.alloc_var("int32")
             n = lengths[b]
+            s2 = T.alloc_var("float32")
+            s2 = scale * LOG2E * scales[0]
             T.fill(acc, 0)
             T.fill(m, LOW)
             T.fill(l, 0)
@@ -164,8 +188,8 @@ def portable(heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloa
             for j in T.serial(T.ceildiv(n, bn)):
                 for r, c in T.Parallel(bn, dim):
                     token = T.min(j * bn + r, n - 1)
-                    k[r, c] = T.if_then_else(j * bn + r < n, K[table[b, token // page], token % page, head, c], 0)
-                    v[r, c] = T.if_then_else(j * bn + r < n, V[table[b, token // page], token % page, head, c], 0)
+                    k[r, c] = T.if_then_else(j * bn + r < n, T.cast(K[table[b, token // page], token % page, head, c], dtype), 0)
+                    v[r, c] = T.if_then_else(j * bn + r < n, T.cast(V[table[b, token // page], token % page, head, c], dtype), 0)
                 T.gemm(q, k, S, transpose_B=True, clear_accum=True)
                 for h, c in T.Parallel(bh, bn):
                     S[h, c] = T.if_then_else(j * bn + c < n, S[h, c] * s2, LOW)
@@ -185,7 +209,7 @@ def portable(heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloa
                 T.gemm(P, v, acc)
             for h, c in T.Parallel(bh, dim):
                 if hx * bh + h < per:
-                    O[0, b, head * per + hx * bh + h, c] = T.cast(T.if_then_else(l[h] > 0, acc[h, c] / l[h], 0.0), dtype)
+                    O[0, b, head * per + hx * bh + h, c] = T.cast(T.if_then_else(l[h] > 0, acc[h, c] * scales[1] / l[h], 0.0), dtype)
             for h in T.Parallel(bh):
                 if hx * bh + h < per:
                     LSE[0, b, head * per + hx * bh + h] = T.if_then_else(l[h] > 0, m[h] / LOG2E + T.log(l[h]), -T.infinity("float32"))
@@ -224,11 +248,11 @@ def combine(heads: int, dim: int, splits: int, dtype: str = "bfloat16") -> Any:
 
 
 @lru_cache(maxsize=256)
-def build(fast: bool, heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str, scale: float) -> Any:
+def build(fast: bool, heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str, scale: float, kv_dtype: str) -> Any:
     """The compiled kernels of one problem: the part over the keys, and the join if they are split (else None)."""
     if not fast:
-        return portable(heads, kv_heads, dim, page, dtype, scale), None
-    over = hopper(heads, kv_heads, dim, page, splits, dtype, scale, stages=3 if dim <= 128 else 2)
+        return portable(heads, kv_heads, dim, page, dtype, scale, kv_dtype), None
+    over = hopper(heads, kv_heads, dim, page, splits, dtype, scale, kv_dtype, stages=3 if dim <= 128 else 2)
     return over, combine(heads, dim, splits, dtype) if splits > 1 else None
 
 
@@ -239,18 +263,18 @@ def choose_splits(batch: int, kv_heads: int, longest: int, sms: int) -> int:
 
 def decode(
     q: "torch.Tensor", k_cache: "torch.Tensor", v_cache: "torch.Tensor", table: "torch.Tensor", lengths: "torch.Tensor", *,
-        scale: float | None = None,
-    splits: int | None = None,
-) -> "tuple[torch.Tensor, torch.Tensor]":
+    scale: float | None = None, splits: int | None = None, kv_scales: "torch.Tensor | None" = None,
+) -> "tuple[torch.Tensor, torch.Tensor]":  # fmt: skip
     """One decode step over a paged cache.
 
     Args:
         q: [B, H, D] bfloat16 or float16.
-        k_cache, v_cache: [pages, page, Hk, D], of q's dtype; the fast kernel takes pages of 8, 16, 32 or a multiple of 64 tokens.
+        k_cache, v_cache: [pages, page, Hk, D], of q's dtype or float8_e4m3fn; the fast kernel takes pages of 8, 16, 32 or a multiple of 64 tokens.
         table: [B, max_pages] int32, the pages of each sequence in order.
         lengths: [B] int32.
         scale: of the scores; ``D ** -0.5`` if None.
         splits: parts that the keys are cut into; chosen if None.
+        kv_scales: [2] float32 on the device, what a float8 k and v were divided by; 1 if None.
 
     Returns:
         out [B, H, D] and lse [B, H] float32.
@@ -262,8 +286,12 @@ def decode(
 
     checks.tensor("q", q, 3, DTYPES)
     dtype = str(q.dtype).removeprefix("torch.")
-    checks.tensor("k_cache", k_cache, 4, (dtype,))
-    checks.tensor("v_cache", v_cache, 4, (dtype,))
+    checks.tensor("k_cache", k_cache, 4, (dtype, "float8_e4m3fn"))
+    kv_dtype = str(k_cache.dtype).removeprefix("torch.")
+    checks.tensor("v_cache", v_cache, 4, (kv_dtype,))
+    if kv_scales is not None:
+        checks.tensor("kv_scales", kv_scales, 1, ("float32",))
+        checks.require(kv_scales.shape[0] == 2, f"kv_scales must hold 2 numbers, but it holds {kv_scales.shape[0]}")
     checks.tensor("table", table, 2, ("int32",))
     checks.tensor("lengths", lengths, 1, ("int32",))
     checks.same_device(q=q, k_cache=k_cache, v_cache=v_cache, table=table, lengths=lengths)
@@ -277,27 +305,38 @@ def decode(
     checks.require(table.shape[0] == batch and lengths.shape[0] == batch, f"table and lengths must have q's batch {batch}")
     fast = checks.hopper(q) and (page % BN == 0 or page in (8, 16, 32))
     parts = splits or (choose_splits(batch, kv_heads, table.shape[1] * page, checks.sm_count(q)) if fast else 1)
-    over, join = build(fast, heads, kv_heads, dim, page, parts, dtype, dim**-0.5 if scale is None else scale)
+    scales = ones(str(q.device)) if kv_scales is None else kv_scales
+    over, join = build(fast, heads, kv_heads, dim, page, parts, dtype, dim**-0.5 if scale is None else scale, kv_dtype)
     out = torch.empty_like(q)
     lse = torch.empty((batch, heads), dtype=torch.float32, device=q.device)
     if join is None:
-        over(q, k_cache, v_cache, table, lengths, out.unsqueeze(0), lse.unsqueeze(0))
+        over(q, k_cache, v_cache, scales, table, lengths, out.unsqueeze(0), lse.unsqueeze(0))
     else:
         part, part_lse = lse.new_empty((parts, batch, heads, dim)), lse.new_empty((parts, batch, heads))
-        over(q, k_cache, v_cache, table, lengths, part, part_lse)
+        over(q, k_cache, v_cache, scales, table, lengths, part, part_lse)
         join(part, part_lse, out, lse)
     return out, lse
 
 
+@lru_cache(maxsize=8)
+def ones(device: str) -> "torch.Tensor":
+    """The scales of a cache that is not scaled."""
+    import torch
+
+    return torch.ones(2, dtype=torch.float32, device=device)
+
+
 def reference(
     q: "torch.Tensor", k_cache: "torch.Tensor", v_cache: "torch.Tensor", table: "torch.Tensor", lengths: "torch.Tensor", *,
-        scale: float | None = None
-) -> "tuple[torch.Tensor, torch.Tensor]":
+    scale: float | None = None, kv_scales: "torch.Tensor | None" = None,
+) -> "tuple[torch.Tensor, torch.Tensor]":  # fmt: skip
     """The same in torch, in float64, one sequence at a time."""
     import torch
 
     group = q.shape[1] // k_cache.shape[2]
     outs, sums = [], []
+    if kv_scales is not None:
+        k_cache, v_cache = k_cache.double() * kv_scales[0].double(), v_cache.double() * kv_scales[1].double()
     for b in range(q.shape[0]):
         n = int(lengths[b])
         k, v = (c[table[b].long()].flatten(0, 1)[:n].double().repeat_interleave(group, 1) for c in (k_cache, v_cache))

@@ -24,7 +24,7 @@ import tilelang
 import tilelang.language as T
 
 from tilelab.kernels import checks
-from tilelab.kernels.parts import release
+from tilelab.kernels.parts import product, publish, release, scale_rows
 
 if TYPE_CHECKING:
     import torch
@@ -39,14 +39,13 @@ FAST = {tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}
 def seesaw(heads: int, s2: float, gathered: bool) -> Any:
     """The role of warpgroup w: it scores tile w of each pair and keeps half w of the output's columns.
 
-    Halves and tiles are named from its side: *own* is half w of tile w, *rest* the other half of tile w, *cross* half w of the other tile.
+    From its side, *own* is half w of tile w, *rest* the other half of tile w, *cross* half w of the other tile.
     """
 
     @T.macro
-    def consume(w, Q, O, LSE, at, row, q_own, q_rest, k_own, k_rest, k_cross, ke, p_own, p_cross, sm, sx, valid, loaded, full, free, maxed, made,
-        S, P, qe, acc, m, r, c, l, start, pairs, n):  # fmt: skip
-        own, rest, rope, cross = 4 * w, 1 + 2 * w, 2 + 3 * w, 3 - 2 * w
-        T.inc_max_nreg(216 if gathered else 240)
+    def consume(w, own, rest, rope, cross, Q, O, LSE, at, row, q, tiles, p, sm, sx, valid, loaded, full, free, maxed, made, S, P, qe, acc, m, r, c, l,
+        start, pairs, n):  # fmt: skip
+        T.inc_max_nreg(224 if gathered else 240)
         T.copy(Q[at[1], row : row + BH, D : D + E], qe)
         T.fill(acc, 0)
         T.fill(m, LOW)
@@ -54,12 +53,9 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
         T.mbarrier_wait_parity(loaded[0], 0)
         for i in T.serial(pairs):
             first = (2 * (start + i) + w) * BN
-            T.mbarrier_wait_parity(full[own], i & 1)
-            T.wgmma_gemm(q_own, k_own, S, transpose_B=True, clear_accum=True)
-            T.mbarrier_wait_parity(full[rope], i & 1)
-            T.wgmma_gemm(qe, ke, S, transpose_B=True)
-            T.mbarrier_wait_parity(full[rest], i & 1)
-            T.wgmma_gemm(q_rest, k_rest, S, transpose_B=True)
+            product(full, own, i & 1, q[w], tiles[own], S, True)
+            product(full, rope, i & 1, qe, tiles[rope], S, False)
+            product(full, rest, i & 1, q[1 - w], tiles[rest], S, False)
             T.wait_wgmma(0)
             if gathered:
                 for h, j in T.Parallel(BH, BN):
@@ -69,8 +65,8 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
                     S[h, j] = T.if_then_else(first + j < n, S[h, j], -T.infinity("float32"))
                 for t, j in T.Parallel(BN, HALF):
                     if first + t >= n:  # whatever lies there (NaN, say) must not reach a product
-                        k_own[t, j] = 0
-                        k_rest[t, j] = 0
+                        tiles[own][t, j] = 0
+                        tiles[rest][t, j] = 0
                 T.fence_proxy_async()
                 T.sync_threads(8 + w, 128)
             release(free, rope)
@@ -86,19 +82,15 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
                 sx[w, h] = c[h]
             if w == 0:
                 T.mbarrier_arrive(maxed[0])
-            else:
-                for h in T.Parallel(BH):
-                    c[h] *= sx[0, h]
             for h, j in T.Parallel(BH, BN):
                 S[h, j] = T.exp2(S[h, j] * s2 - r[h])
             T.copy(S, P)
             if w == 1:
-                T.copy(P, p_own)
-                T.fence_proxy_async()
-                T.mbarrier_arrive(made[1])
-            for h, j in T.Parallel(BH, HALF):
-                acc[h, j] *= c[h]
-            T.wgmma_gemm(P, k_own, acc)
+                for h in T.Parallel(BH):
+                    c[h] *= sx[0, h]
+                publish(P, p[1], made, 1)
+            scale_rows(acc, c)
+            T.wgmma_gemm(P, tiles[own], acc)
             T.reduce_sum(S, r, dim=1)
             for h in T.Parallel(BH):
                 l[h] = l[h] * c[h] + r[h]
@@ -108,17 +100,13 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
                 for h in T.Parallel(BH):
                     c[h] = sx[1, h]
                     l[h] *= c[h]
-                for h, j in T.Parallel(BH, BN):
-                    S[h, j] *= c[h]
+                scale_rows(S, c)
                 T.wait_wgmma(0)
                 release(free, own)
                 T.copy(S, P)
-                T.copy(P, p_own)
-                T.fence_proxy_async()
-                T.mbarrier_arrive(made[0])
-                for h, j in T.Parallel(BH, HALF):
-                    acc[h, j] *= c[h]
-            T.wgmma_gemm(p_cross, k_cross, acc)
+                publish(P, p[0], made, 0)
+                scale_rows(acc, c)
+            T.wgmma_gemm(p[1 - w], tiles[cross], acc)
             if w == 1:
                 T.wait_wgmma(1)
                 release(free, own)
@@ -129,38 +117,24 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
         for h in T.Parallel(BH):
             l[h] += sx[1 - w, h]
             r[h] = T.if_then_else(l[h] > 0, 1.0 / l[h], 0.0)
-        for h, j in T.Parallel(BH, HALF):
-            acc[h, j] *= r[h]
-        T.copy(acc, O[at[0], at[1], row : row + BH, w * HALF : (w + 1) * HALF])
-        for h in T.Parallel(BH):
             if w == 0 and row + h < heads:
                 LSE[at[0], at[1], row + h] = T.if_then_else(l[h] > 0, m[h] / LOG2E + T.log(l[h]), -T.infinity("float32"))
+        scale_rows(acc, r)
+        T.copy(acc, O[at[0], at[1], row : row + BH, w * HALF : (w + 1) * HALF])
 
     return consume
 
 
 @tilelang.jit(pass_configs=FAST)
 def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16", scale: float = 576**-0.5) -> Any:
-    """The warp-specialised kernel for sm_90a; page is a multiple of 64 or a divisor of 64 that is at least 8. Outputs float32 parts if
-    splits > 1."""
+    """The warp-specialised kernel for sm_90a; page is a multiple of 64. Outputs float32 parts if splits > 1."""
     batch, tokens, width = T.dynamic("batch, tokens, width")
-    rows, out_dtype, consume = min(page, BN), dtype if splits == 1 else "float32", seesaw(heads, scale * LOG2E, False)
+    out_dtype, consume = dtype if splits == 1 else "float32", seesaw(heads, scale * LOG2E, False)
 
-    def place(table: Any, b: Any, token: Any, n: Any) -> Any:
-        """The cache row of a token; one past the end takes the last piece of the sequence, whose scores are masked."""
-        last = T.min(token, (T.ceildiv(n, rows) - 1) * rows)
-        return table[b, last // page] * page + last % page
-
-    @T.macro
-    def load(KV, table, b, tile, row, n, left, width, dst, full, free, s, phase):
-        T.mbarrier_wait_parity(free[s], phase)
-        if rows == BN:
-            T.tma_copy(KV[row : row + BN, left : left + width], dst, barrier=full[s])
-        else:
-            for r, c in T.grid(BN // rows, width // E):
-                at = place(table, b, tile * BN + r * rows, n)
-                T.tma_copy(KV[at : at + rows, left + c * E : left + c * E + E], dst[r * rows : r * rows + rows, c * E : c * E + E], barrier=full[s])
-        release(full, s)
+    def place(table: Any, b: Any, tile: Any, n: Any) -> Any:
+        """The cache row where a tile begins; one past the end takes the last tile of the sequence, whose scores are masked."""
+        token = T.min(tile, T.ceildiv(n, BN) - 1) * BN
+        return table[b, token // page] * page + token % page
 
     @T.prim_func
     def main(
@@ -168,15 +142,14 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
         lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(heads, BH), batch, splits, threads=384) as (hx, b, split):
-            ql, qr, kl0, kr0, kl1, kr1 = [T.alloc_shared((BH, HALF), dtype) for _ in range(6)]
-            ke0, ke1, p0, p1 = [T.alloc_shared((BN, E), dtype) for _ in range(4)]
-            sm, sx = T.alloc_shared((BH,), "float32"), T.alloc_shared((2, BH), "float32")
+            q, tiles = [T.alloc_shared((BH, HALF), dtype) for _ in range(2)], [T.alloc_shared((BN, size), dtype) for size in (HALF, HALF, E) * 2]
+            p, (sm, sx) = [T.alloc_shared((BH, BN), dtype) for _ in range(2)], [T.alloc_shared(shape, "float32") for shape in ((BH,), (2, BH))]
             S0, S1 = [T.alloc_fragment((BH, BN), "float32") for _ in range(2)]
             P0, P1, qe0, qe1 = [T.alloc_fragment((BH, BN), dtype) for _ in range(4)]
             OL, OR = [T.alloc_fragment((BH, HALF), "float32") for _ in range(2)]
             m0, r0, c0, l0, m1, r1, c1, l1 = [T.alloc_fragment((BH,), "float32") for _ in range(8)]
             loaded, maxed, made = T.alloc_barrier([1]), T.alloc_barrier([128]), T.alloc_barrier([128] * 2)
-            full, free = T.alloc_barrier([1] * 6), T.alloc_barrier([4] * 6)  # of kl0, kr0, ke0, kl1, kr1, ke1
+            full, free = T.alloc_barrier([1] * 6), T.alloc_barrier([4] * 6)
             tx = T.get_thread_binding()
             n, start, pairs, row0, row1, next0, next1 = [T.alloc_var("int32") for _ in range(7)]
             n = lengths[b]
@@ -185,29 +158,26 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
             if tx >= 256:
                 T.dec_max_nreg(24)
                 if tx < 288:
-                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, 0:HALF], ql, barrier=loaded[0])
-                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, HALF:D], qr, barrier=loaded[0])
+                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, 0:HALF], q[0], barrier=loaded[0])
+                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, HALF:D], q[1], barrier=loaded[0])
                     release(loaded, 0)
-                    next0 = place(table, b, 2 * start * BN, n)
-                    next1 = place(table, b, (2 * start + 1) * BN, n)
+                    next0 = place(table, b, 2 * start, n)
+                    next1 = place(table, b, 2 * start + 1, n)
                     for i in T.serial(pairs):
-                        t = 2 * (start + i)
                         row0 = next0
                         row1 = next1
-                        next0 = place(table, b, (t + 2) * BN, n)  # asked for one pair ahead, so that its latency is hidden
-                        next1 = place(table, b, (t + 3) * BN, n)
-                        load(KV, table, b, t, row0, n, 0, HALF, kl0, full, free, 0, (i & 1) ^ 1)
-                        load(KV, table, b, t + 1, row1, n, HALF, HALF, kr1, full, free, 4, (i & 1) ^ 1)
-                        load(KV, table, b, t, row0, n, D, E, ke0, full, free, 2, (i & 1) ^ 1)
-                        load(KV, table, b, t + 1, row1, n, D, E, ke1, full, free, 5, (i & 1) ^ 1)
-                        load(KV, table, b, t, row0, n, HALF, HALF, kr0, full, free, 1, (i & 1) ^ 1)
-                        load(KV, table, b, t + 1, row1, n, 0, HALF, kl1, full, free, 3, (i & 1) ^ 1)
+                        next0 = place(table, b, 2 * (start + i + 1), n)  # asked for one pair ahead, so that its latency is hidden
+                        next1 = place(table, b, 2 * (start + i + 1) + 1, n)
+                        for s, row, left in ((0, row0, 0), (4, row1, HALF), (2, row0, D), (5, row1, D), (1, row0, HALF), (3, row1, 0)):
+                            T.mbarrier_wait_parity(free[s], (i & 1) ^ 1)
+                            T.tma_copy(KV[row : row + BN, left : left + tiles[s].shape[1]], tiles[s], barrier=full[s])
+                            release(full, s)
             elif tx < 128:
-                consume(0, Q, O, LSE, (split, b), hx * BH, ql, qr, kl0, kr0, kl1, ke0, p0, p1, sm, sx, sx, loaded, full, free, maxed, made,
-                    S0, P0, qe0, OL, m0, r0, c0, l0, start, pairs, n)  # fmt: skip
+                consume(0, 0, 1, 2, 3, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, sx, loaded, full, free, maxed, made, S0, P0, qe0, OL,
+                    m0, r0, c0, l0, start, pairs, n)  # fmt: skip
             else:
-                consume(1, Q, O, LSE, (split, b), hx * BH, qr, ql, kr1, kl1, kr0, ke1, p1, p0, sm, sx, sx, loaded, full, free, maxed, made,
-                    S1, P1, qe1, OR, m1, r1, c1, l1, start, pairs, n)  # fmt: skip
+                consume(1, 4, 3, 5, 1, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, sx, loaded, full, free, maxed, made, S1, P1, qe1, OR,
+                    m1, r1, c1, l1, start, pairs, n)  # fmt: skip
 
     return main
 
@@ -310,7 +280,7 @@ def build(fast: bool, heads: int, page: int, splits: int, dtype: str, scale: flo
     """The compiled kernels of one problem: the part over the keys, and the join if they are split (else None)."""
     if not fast:
         return portable(heads, page, dtype, scale), None
-    if page % BN and page not in (8, 16, 32):  # no piece of such a page is a tile for the copy engine
+    if page % BN:  # a page is no whole tile for the copy engine
         from tilelab.kernels import sparse_mla
 
         return sparse_mla.hopper(heads, page, splits, dtype, scale), combine(heads, splits, dtype) if splits > 1 else None

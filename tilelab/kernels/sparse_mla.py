@@ -45,8 +45,8 @@ def hopper(heads: int, page: int = 1, splits: int = 1, dtype: str = "bfloat16", 
     @T.macro
     def gather(KV, rows, first, group, lane, left, chunks, dst, full, free, s, phase):
         T.mbarrier_wait_parity(free[s], phase)
-        for r in T.unroll(STEPS, explicit=True):
-            for c in T.unroll(chunks, explicit=True):
+        for r in T.unroll(STEPS):
+            for c in T.unroll(chunks):
                 T.ptx_cp_async(
                     T.access_ptr(dst[r * ROWS + group, c * E + lane * 8], "w", 8),
                     T.access_ptr(KV[T.max(rows[first + r], 0), left + c * E + lane * 8], "r", 8), 8, rows[first + r] >= 0,
@@ -56,7 +56,7 @@ def hopper(heads: int, page: int = 1, splits: int = 1, dtype: str = "bfloat16", 
     @T.macro
     def note(w, rows, group, lane, valid, full, s):
         """Which rows of tile w are keys, for the mask."""
-        for r in T.unroll(STEPS, explicit=True):
+        for r in T.unroll(STEPS):
             if lane == 0:
                 valid[w, r * ROWS + group] = rows[w * STEPS + r]
         T.mbarrier_arrive(full[s])
@@ -67,51 +67,43 @@ def hopper(heads: int, page: int = 1, splits: int = 1, dtype: str = "bfloat16", 
         lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(heads, BH), batch, splits, threads=384) as (hx, b, split):
-            ql, qr, kl0, kr0, kl1, kr1 = [T.alloc_shared((BH, HALF), dtype) for _ in range(6)]
-            ke0, ke1, p0, p1 = [T.alloc_shared((BN, E), dtype) for _ in range(4)]
-            sm, sx, valid = T.alloc_shared((BH,), "float32"), T.alloc_shared((2, BH), "float32"), T.alloc_shared((2, BN), "int32")
+            q, tiles = [T.alloc_shared((BH, HALF), dtype) for _ in range(2)], [T.alloc_shared((BN, size), dtype) for size in (HALF, HALF, E) * 2]
+            p, (sm, sx) = [T.alloc_shared((BH, BN), dtype) for _ in range(2)], [T.alloc_shared(shape, "float32") for shape in ((BH,), (2, BH))]
+            valid = T.alloc_shared((2, BN), "int32")
             S0, S1 = [T.alloc_fragment((BH, BN), "float32") for _ in range(2)]
             P0, P1, qe0, qe1 = [T.alloc_fragment((BH, BN), dtype) for _ in range(4)]
             OL, OR = [T.alloc_fragment((BH, HALF), "float32") for _ in range(2)]
             m0, r0, c0, l0, m1, r1, c1, l1 = [T.alloc_fragment((BH,), "float32") for _ in range(8)]
-            rows, ahead = T.alloc_local((2 * STEPS,), "int32"), T.alloc_local((2 * STEPS,), "int32")
+            rows = T.alloc_local((2 * STEPS,), "int32")
             loaded, maxed, made = T.alloc_barrier([1]), T.alloc_barrier([128]), T.alloc_barrier([128] * 2)
-            full, free = T.alloc_barrier([128, 128, 256] * 2), T.alloc_barrier([4] * 6)  # of kl0, kr0, ke0, kl1, kr1, ke1
+            full, free = T.alloc_barrier([128, 128, 256] * 2), T.alloc_barrier([4] * 6)
             tx = T.get_thread_binding()
             n, start, pairs = [T.alloc_var("int32") for _ in range(3)]
             n = lengths[b]
             start = split * T.ceildiv(T.ceildiv(n, 2 * BN), splits)
             pairs = T.max(0, T.min(T.ceildiv(T.ceildiv(n, 2 * BN), splits), T.ceildiv(n, 2 * BN) - start))
             if tx >= 256:
-                T.dec_max_nreg(72)
+                T.dec_max_nreg(56)
                 if tx < 288:
-                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, 0:HALF], ql, barrier=loaded[0])
-                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, HALF:D], qr, barrier=loaded[0])
+                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, 0:HALF], q[0], barrier=loaded[0])
+                    T.tma_copy(Q[b, hx * BH : (hx + 1) * BH, HALF:D], q[1], barrier=loaded[0])
                     release(loaded, 0)
                 group = (tx - 256) // 8
                 lane = (tx - 256) % 8
-                for r in T.unroll(2 * STEPS, explicit=True):
-                    ahead[r] = row_of(table, b, 2 * start * BN + r * ROWS + group, n, tokens)
                 for i in T.serial(pairs):
                     phase = (i & 1) ^ 1
-                    for r in T.unroll(2 * STEPS, explicit=True):
-                        rows[r] = ahead[r]
-                    for r in T.unroll(2 * STEPS, explicit=True):
-                        ahead[r] = row_of(table, b, 2 * (start + i + 1) * BN + r * ROWS + group, n, tokens)  # asked for one pair ahead
-                    gather(KV, rows, 0, group, lane, 0, HALF // E, kl0, full, free, 0, phase)
-                    gather(KV, rows, STEPS, group, lane, HALF, HALF // E, kr1, full, free, 4, phase)
-                    gather(KV, rows, 0, group, lane, D, 1, ke0, full, free, 2, phase)
-                    note(0, rows, group, lane, valid, full, 2)
-                    gather(KV, rows, STEPS, group, lane, D, 1, ke1, full, free, 5, phase)
-                    note(1, rows, group, lane, valid, full, 5)
-                    gather(KV, rows, 0, group, lane, HALF, HALF // E, kr0, full, free, 1, phase)
-                    gather(KV, rows, STEPS, group, lane, 0, HALF // E, kl1, full, free, 3, phase)
+                    for r in T.unroll(2 * STEPS):
+                        rows[r] = row_of(table, b, 2 * (start + i) * BN + r * ROWS + group, n, tokens)
+                    for s, w, left in ((0, 0, 0), (4, 1, HALF), (2, 0, D), (5, 1, D), (1, 0, HALF), (3, 1, 0)):
+                        gather(KV, rows, w * STEPS, group, lane, left, tiles[s].shape[1] // E, tiles[s], full, free, s, phase)
+                        if left == D:
+                            note(w, rows, group, lane, valid, full, s)
             elif tx < 128:
-                consume(0, Q, O, LSE, (split, b), hx * BH, ql, qr, kl0, kr0, kl1, ke0, p0, p1, sm, sx, valid, loaded, full, free, maxed, made,
-                    S0, P0, qe0, OL, m0, r0, c0, l0, start, pairs, n)  # fmt: skip
+                consume(0, 0, 1, 2, 3, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, valid, loaded, full, free, maxed, made, S0, P0, qe0, OL,
+                    m0, r0, c0, l0, start, pairs, n)  # fmt: skip
             else:
-                consume(1, Q, O, LSE, (split, b), hx * BH, qr, ql, kr1, kl1, kr0, ke1, p1, p0, sm, sx, valid, loaded, full, free, maxed, made,
-                    S1, P1, qe1, OR, m1, r1, c1, l1, start, pairs, n)  # fmt: skip
+                consume(1, 4, 3, 5, 1, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, valid, loaded, full, free, maxed, made, S1, P1, qe1, OR,
+                    m1, r1, c1, l1, start, pairs, n)  # fmt: skip
 
     return main
 
