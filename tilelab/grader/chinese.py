@@ -48,6 +48,7 @@ SENTENCES: Mapping[str, str] = {
     "{out}[{at}]: expected {want}, got {got}, block {b}, {where}; {n} of {all} elements are wrong":
         "{out}[{at}]：应为 {want}，得到 {got}；块 {b}，{where}；{all} 个元素中错了 {n} 个",
     "{out}[{at}]: expected {want}, got {got}; {n} of {all} elements are wrong": "{out}[{at}]：应为 {want}，得到 {got}；{all} 个元素中错了 {n} 个",
+    "{out} is never written (all {n} elements are wrong)": "{out} 从未写过（{n} 个元素全错）",
     "not run: it does not end for {case}": "未运行：{case} 时它不会结束",
     "it is {value}; at most {most} is right": "为 {value}；最多 {most} 才对",
     "it is {value}; at least {least} is right": "为 {value}；至少 {least} 才对",
