@@ -361,10 +361,35 @@ def binary(op: str, dtype: str, a: Ex, b: Ex, rank: int, ctx: Context | None = N
 
         return Ex(dtype=dtype, fn=integers, axes=axes, loads=loads, key=key)
     uf = arith.FLOAT[op]
+    raw: Callable[[Frame], Value] = lambda fr: uf(fa(fr), fb(fr))  # noqa: E731
+    if isinstance(uf, np.ufunc) and (a.fresh or b.fresh):
+        raw = _in_place(uf, a, b, dtypes.carrier(dtype))
     if arith.rounds(dtype):
         finish = arith.finisher(dtype)
-        return Ex(dtype=dtype, fn=lambda fr: finish(uf(fa(fr), fb(fr))), axes=axes, loads=loads, key=key)
-    return Ex(dtype=dtype, fn=lambda fr: uf(fa(fr), fb(fr)), axes=axes, loads=loads, key=key)
+
+        def rounded(fr: Frame) -> Value:
+            x = raw(fr)
+            mine = isinstance(x, np.ndarray) and x.ndim and x.dtype == np.float32 and x.flags.c_contiguous
+            return dtypes.round_to(x, dtype, out=x) if mine else finish(x)
+
+        return Ex(dtype=dtype, fn=rounded, axes=axes, loads=loads, key=key, fresh=True)
+    return Ex(dtype=dtype, fn=raw, axes=axes, loads=loads, key=key, fresh=True)
+
+
+def _in_place(uf: Any, a: Ex, b: Ex, want: Any) -> Callable[[Frame], Value]:
+    """``uf`` of two operands, into the array of one that nobody else has, where it is large enough."""
+    fa, fb = a.fn, b.fn
+    mine = tuple(i for i, e in enumerate((a, b)) if e.fresh)
+
+    def fn(fr: Frame) -> Value:
+        operands = (fa(fr), fb(fr))
+        for i in mine:
+            x, other = operands[i], operands[1 - i]
+            if isinstance(x, np.ndarray) and x.dtype == want and (not isinstance(other, np.ndarray) or other.shape == x.shape):
+                return uf(*operands, out=x)
+        return uf(*operands)
+
+    return fn
 
 
 def _nonzero(divisor: Callable[[Frame], Value], ctx: Context) -> Callable[[Frame], Value]:

@@ -82,6 +82,7 @@ class Ex:
         loads: Whether it reads memory, so that lanes which do not evaluate it must be masked off.
         source: The access whose memory the value may be a view of.
         key: Two expressions of equal key have equal values at the same point of the program.
+        fresh: Whether an array that ``fn`` gives is new, so that whoever asked may write into it.
     """
 
     dtype: str
@@ -92,6 +93,7 @@ class Ex:
     loads: bool = False
     source: Any = None
     key: Any = None
+    fresh: bool = False
 
 
 class Unsupported(Exception):

@@ -133,8 +133,10 @@ class Buf:
 
     def init_array(self) -> Value:
         """The initialised bits as an array that may be written (lane sizes as the storage)."""
-        if self.init is None or self.init is True:
-            self.init = np.full((*self.lsize, *self.shape), self.init is True)
+        if self.init is None:
+            self.init = np.zeros((*self.lsize, *self.shape), np.bool_)  # costs nothing where nobody writes
+        elif self.init is True:
+            self.init = np.ones((*self.lsize, *self.shape), np.bool_)
         self._grow_init()
         return self.init
 
