@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -107,9 +108,33 @@ def _predicted(spec: Spec, program: ir.Program, named: set[str]) -> dict[str, fl
         out["overlap"] = min((s.overlap for s in schedules(program)), default=0)
     if "wave_bytes" in named and (wave := wave_bytes(program, spec.arch, sizes)) is not None:
         out["wave_bytes"] = wave
+    out |= _launched(program, sizes)
     if named & {n for n, needs in FIGURES.items() if needs == "program"} - set(out):
         out = {**_simulated(spec, program), **out}
     return out
+
+
+def _launched(program: ir.Program, sizes: Mapping[ir.Var, int]) -> dict[str, float]:
+    """Count launches and blocks where that needs no run: every launch happens once, with a grid that is known."""
+    from tilelab.layout import evaluate
+
+    if any(not isinstance(s, ir.Launch) and any(isinstance(n, ir.Launch) for n in ir.walk(s)) for s in _top(program.body)):
+        return {}
+    launches = [n for n in ir.walk(program) if isinstance(n, ir.Launch)]
+    try:
+        blocks = sum(math.prod(int(evaluate(e, sizes)) for e in n.grid) for n in launches)
+    except InputError:
+        return {}
+    return {"launches": len(launches), "blocks": blocks}
+
+
+def _top(body: ir.Body) -> Iterator[ir.Stmt]:
+    """The statements of ``body``, those of its blocks among them."""
+    for s in body:
+        if isinstance(s, ir.Block):
+            yield from _top(s.body)
+        else:
+            yield s
 
 
 def _simulated(spec: Spec, program: ir.Program) -> dict[str, float]:
