@@ -100,3 +100,21 @@ def test_check_makes_the_arrays_behind_a_table():
     import tilelab
 
     assert tilelab.check(grouped(2, 32, 32, 32)) == ()
+
+
+def test_one_array_behind_two_pointers_is_one_array(run):
+    @T.prim_func
+    def k(P: T.Tensor((2,), T.ptr), Q: T.Tensor((1,), T.ptr), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=32):
+            X = T.make_tensor(P[1], (32,), "float32")
+            Y = T.make_tensor(Q[0], (32,), "float32")
+            for i in T.Parallel(32):
+                X[i] = X[i] + 1
+            for i in T.Parallel(32):
+                B[i] = Y[i]
+
+    one, two = np.zeros(32, np.float32), np.full(32, 5, np.float32)
+    out = run(k, P=[one, two], Q=[two]).outputs
+    np.testing.assert_array_equal(out["B"], np.full(32, 6))
+    np.testing.assert_array_equal(out["Q[0]"], out["P[1]"])
+    np.testing.assert_array_equal(out["P[0]"], one)

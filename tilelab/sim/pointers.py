@@ -28,30 +28,33 @@ _APART = 1 << 36
 class Memory:
     """What addresses reach: arrays by base address, and the flat buffers that show them."""
 
-    arrays: list[tuple[int, str, Any, str]] = field(default_factory=list)  # base address, label, values in the carrier, dtype
+    arrays: dict[int, tuple[Any, str]] = field(default_factory=dict)  # base address → array, dtype
+    labels: dict[str, int] = field(default_factory=dict)  # "NAME[i]" → base address
     pools: dict[int, Pool] = field(default_factory=dict)  # slot of the flat buffer → what it holds
 
     def add(self, label: str, arrays: Sequence[Any], dtype_of: Any) -> Any:
-        """Take the arrays of a pointer table and return their addresses as int64."""
-        first = len(self.arrays)
+        """Take the arrays of a pointer table and return their addresses as int64; one array has one address, wherever it stands."""
+        known = {_place(a): base for base, (a, _) in self.arrays.items()}
         for i, a in enumerate(arrays):
-            self.arrays.append(((first + i + 1) * _APART, f"{label}[{i}]", a, dtype_of(a)))
-        return np.array([base for base, *_ in self.arrays[first:]], np.int64)
+            base = known.setdefault(_place(a), (len(self.arrays) + 1) * _APART)
+            self.arrays.setdefault(base, (a, dtype_of(a)))
+            self.labels[f"{label}[{i}]"] = base
+        return np.array([self.labels[f"{label}[{i}]"] for i in range(len(arrays))], np.int64)
 
     def pool(self, slot: int, buffer: ir.Buffer) -> Buf:
         """Make the flat buffer of one dtype."""
         parts, pool = [], Pool()
         width = dtypes.info(buffer.dtype).bits
         at = 0
-        for base, label, array, dtype in self.arrays:
+        for base, (array, dtype) in self.arrays.items():
             values = dtypes.load(np.ascontiguousarray(array).reshape(-1), dtype)
-            if dtypes.parse(dtype)[0] != dtypes.parse(buffer.dtype)[0]:
+            same = dtypes.parse(dtype)[0] == dtypes.parse(buffer.dtype)[0]
+            if not same:
                 values = dtypes.reinterpret(values, dtype, buffer.dtype).reshape(-1)
-                label = ""
             pool.bases.append(base)
             pool.firsts.append(at)
             pool.sizes.append(values.size)
-            pool.labels.append((label, np.shape(array)))
+            pool.shapes.append(np.shape(array) if same else None)
             parts.append(values)
             at += values.size
         pool.width = width
@@ -64,11 +67,17 @@ class Memory:
     def outputs(self, slot: int, buf: Buf) -> dict[str, Any]:
         """The arrays of a flat buffer that was written, by label."""
         pool, flat = self.pools[slot], dtypes.store(np.ascontiguousarray(buf.full()), buf.dtype)
-        return {
-            label: flat[first : first + n].reshape(shape).copy()
-            for first, n, (label, shape) in zip(pool.firsts, pool.sizes, pool.labels, strict=True)
-            if label
-        }
+        out = {}
+        for label, base in self.labels.items():
+            at = pool.bases.index(base)
+            shape, first = pool.shapes[at], pool.firsts[at]
+            if shape is not None:
+                out[label] = flat[first : first + pool.sizes[at]].reshape(shape).copy()
+        return out
+
+
+def _place(array: Any) -> tuple[Any, ...]:
+    return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str) if array.size else (id(array),)
 
 
 @dataclass(slots=True)
@@ -78,7 +87,7 @@ class Pool:
     bases: list[int] = field(default_factory=list)
     firsts: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
-    labels: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    shapes: list[tuple[int, ...] | None] = field(default_factory=list)  # None: shown in another dtype, not to be written
     width: int = 8  # bits of an element
 
     def find(self, address: Value) -> tuple[Value, Value, Value]:

@@ -400,8 +400,8 @@ class Nest:
 
 _SPLIT = "T.atomic_add or T.reduce_sum for a sum; else read into another buffer first, or split the loop (a barrier comes between)"
 _APART = {
-    "threads": "move the step, or the loop around it, out of the condition on the thread: where all threads of the block come, TileLang puts "
-    "a barrier between steps; or T.atomic_add or T.reduce_sum for a sum"
+    "threads": "move the step, or the loop around it, out of the condition on the thread: where all threads of the block come, TileLang "
+    "puts a barrier between steps; or T.atomic_add or T.reduce_sum for a sum"
 }
 
 
