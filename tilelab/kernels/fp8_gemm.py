@@ -47,7 +47,6 @@ def hopper(
     group: int = 8,
     cn: int = 64,
     split: int = 1,
-    ahead: bool = False,
 ) -> Any:
     """The persistent warp-specialised kernel for sm_90a: ``(A, B, scale_a, scale_b, C)``."""
     bm, bk, rows = 128, BLOCK, 64
@@ -55,18 +54,27 @@ def hopper(
     tiles = tile_rows * columns
     a_scales = (steps, M) if blocks else (1, 1)
     b_scales = (T.ceildiv(N, BLOCK), steps) if blocks else (1, 1)
-    width = bn // split if blocks else 8  # columns of one product
+    width = bn // split  # columns of one product and of its accumulator
     chunk = next(c for c in (128, 64, 32) if width % c == 0 and (BLOCK % bn == 0 or c <= 64)) if blocks else 0  # they share a scale of B
 
     @T.macro
-    def store(wg, j, acc, stage, C, by, bx):
+    def store(wg, j, acc, stage, C, by, col):
         T.tma_store_wait(1)
         T.sync_threads(8 + wg, 128)
         for r, c in T.Parallel(rows, cn):
             stage[r, c] = T.cast(acc[r, j * cn + c], out_dtype)
         T.fence_proxy_async()
         T.sync_threads(8 + wg, 128)
-        T.tma_copy(stage, C[by * bm + wg * rows : by * bm + wg * rows + rows, bx * bn + j * cn : bx * bn + (j + 1) * cn])
+        T.tma_copy(stage, C[by * bm + wg * rows : by * bm + wg * rows + rows, col + j * cn : col + (j + 1) * cn])
+
+    @T.macro
+    def save(wg, acc, stage_a, stage_b, C, by, col):
+        """The columns of one accumulator, through two tiles in turn."""
+        for j in T.unroll(width // cn // 2, explicit=True):
+            store(wg, 2 * j, acc, stage_a, C, by, col)
+            store(wg, 2 * j + 1, acc, stage_b, C, by, col)
+        if width // cn % 2:
+            store(wg, width // cn - 1, acc, stage_a, C, by, col)
 
     @T.macro
     def issue(wg, a, b, full, part, at, h):
@@ -80,18 +88,17 @@ def hopper(
     def add(part, acc, scale, by_chunk, h):
         for j in T.unroll(width // chunk, explicit=True):
             for r, c in T.Parallel(rows, chunk):
-                acc[r, h * width + j * chunk + c] += part[r, j * chunk + c] * (scale[r] * by_chunk[h * (width // chunk) + j])
+                acc[r, j * chunk + c] += part[r, j * chunk + c] * (scale[r] * by_chunk[h * (width // chunk) + j])
 
     @T.macro
-    def promote(wg, a, b, sa, full, free, part, other, acc, scale, SB, first, bx):
+    def promote(wg, a, b, sa, full, free, part, other, acc, high, scale, SB, first, bx):
         """The K loop with block scales: with two products a step, one runs while the other is promoted."""
         T.clear(acc)
-        if ahead:
-            issue(wg, a, b, full, part, first, 0)
+        if split == 2:
+            T.clear(high)
         for k in T.serial(steps):
             s = (first + k) % stages
-            if not ahead:
-                issue(wg, a, b, full, part, first + k, 0)
+            issue(wg, a, b, full, part, first + k, 0)
             if split == 2:
                 issue(wg, a, b, full, other, first + k, 1)
             for r in T.Parallel(rows):
@@ -100,22 +107,15 @@ def hopper(
             for j in T.unroll(bn // chunk, explicit=True):
                 by_chunk[j] = SB[(bx * bn + j * chunk) // BLOCK, k]
             T.wait_wgmma(split - 1)
-            T.warpgroup_fence_operand(part, num_regs=rows * width // 128)  # or the compiler reads them before they are there
+            T.warpgroup_fence_operand(part, num_regs=rows * width // 128)  # or the compiler may read them before they are there
             if split == 1:
                 release(free, s)
             add(part, acc, scale, by_chunk, 0)
             if split == 2:
-                if ahead:
-                    if k + 1 < steps:
-                        issue(wg, a, b, full, part, first + k + 1, 0)
-                        T.wait_wgmma(1)
-                    else:
-                        T.wait_wgmma(0)
-                else:
-                    T.wait_wgmma(0)
+                T.wait_wgmma(0)
                 T.warpgroup_fence_operand(other, num_regs=rows * width // 128)
                 release(free, s)
-                add(other, acc, scale, by_chunk, 1)
+                add(other, high, scale, by_chunk, 1)
 
     @T.macro
     def product(wg, a, b, full, free, acc, SA, SB, first):
@@ -128,12 +128,13 @@ def hopper(
             if k > 0:
                 release(free, (first + k - 1) % stages)
         T.wait_wgmma(0)
+        T.warpgroup_fence_operand(acc, num_regs=rows * bn // 128)
         release(free, (first + steps - 1) % stages)
         for r, c in T.Parallel(rows, bn):
             acc[r, c] *= SA[0, 0] * SB[0, 0]
 
     @T.macro
-    def consume(wg, a, b, sa, stage_a, stage_b, full, free, part, other, acc, scale, SA, SB, C, block):
+    def consume(wg, a, b, sa, stage_a, stage_b, full, free, part, other, acc, high, scale, SA, SB, C, block):
         T.inc_max_nreg(232)
         it, by, bx = [T.alloc_var("int32") for _ in range(3)]
         it = 0
@@ -143,15 +144,16 @@ def hopper(
                 by = y
                 bx = x
                 if blocks:
-                    promote(wg, a, b, sa, full, free, part, other, acc, scale, SB, it, bx)
+                    promote(wg, a, b, sa, full, free, part, other, acc, high, scale, SB, it, bx)
                 else:
                     product(wg, a, b, full, free, acc, SA, SB, it)
                 it = it + steps
-                for j in T.unroll(bn // cn // 2, explicit=True):
-                    store(wg, 2 * j, acc, stage_a, C, by, bx)
-                    store(wg, 2 * j + 1, acc, stage_b, C, by, bx)
-                if bn // cn % 2:
-                    store(wg, bn // cn - 1, acc, stage_a, C, by, bx)
+                save(wg, acc, stage_a, stage_b, C, by, bx * bn)
+                if split == 2:
+                    if width // cn % 2:
+                        save(wg, high, stage_b, stage_a, C, by, bx * bn + width)
+                    else:
+                        save(wg, high, stage_a, stage_b, C, by, bx * bn + width)
         T.tma_store_wait(0)
 
     @T.prim_func
@@ -167,8 +169,9 @@ def hopper(
             b = T.alloc_shared((stages, bn, bk), FP8)
             sa = T.alloc_shared((stages, bm), "float32")
             stage0a, stage0b, stage1a, stage1b = [T.alloc_shared((rows, cn), out_dtype) for _ in range(4)]
-            acc0, acc1 = [T.alloc_fragment((rows, bn), "float32") for _ in range(2)]
-            part0, part1 = [T.alloc_fragment((rows, width), "float32") for _ in range(2)]
+            acc0, acc1 = [T.alloc_fragment((rows, width), "float32") for _ in range(2)]
+            high0, high1 = [T.alloc_fragment((rows, width if split == 2 else 8), "float32") for _ in range(2)]
+            part0, part1 = [T.alloc_fragment((rows, width if blocks else 8), "float32") for _ in range(2)]
             other0, other1 = [T.alloc_fragment((rows, width if split == 2 else 8), "float32") for _ in range(2)]
             scale0, scale1 = [T.alloc_fragment((rows,), "float32") for _ in range(2)]
             full = T.alloc_barrier([1] * stages)
@@ -194,9 +197,9 @@ def hopper(
                                 release(full, s)
                             it = it + steps
             elif tx < 128:
-                consume(0, a, b, sa, stage0a, stage0b, full, free, part0, other0, acc0, scale0, SA, SB, C, block)
+                consume(0, a, b, sa, stage0a, stage0b, full, free, part0, other0, acc0, high0, scale0, SA, SB, C, block)
             else:
-                consume(1, a, b, sa, stage1a, stage1b, full, free, part1, other1, acc1, scale1, SA, SB, C, block)
+                consume(1, a, b, sa, stage1a, stage1b, full, free, part1, other1, acc1, high1, scale1, SA, SB, C, block)
 
     return main
 

@@ -329,7 +329,7 @@ def choose(M: int, N: int, K: int) -> Config:
     if M <= 64:
         return Config(bm=64, bn=64, bk=64, stages=12, cluster=1, consumers=1, pdl=True)
     if M * N <= 1536 * 1536:
-        return Config(bm=128, bn=64, bk=128, stages=4, cluster=1)
+        return Config(bm=128, bn=64, bk=64, stages=8, cluster=1, pdl=True)
     return Config(cluster=2 if M > 128 else 1)
 
 

@@ -21,7 +21,7 @@ DTYPES = ("bfloat16", "float16")
 
 
 @tilelang.jit
-def portable(N: int, K: int, dtype: str = "bfloat16", bias: bool = False, bn: int = 16, bk: int = 512, threads: int = 256) -> Any:
+def portable(N: int, K: int, dtype: str = "bfloat16", bias: bool = False, bn: int = 8, bk: int = 512, threads: int = 256) -> Any:
     """The kernel, for every target: ``(W, x, bias, y)``; an unused bias has shape 1."""
 
     @T.prim_func
@@ -45,8 +45,8 @@ def portable(N: int, K: int, dtype: str = "bfloat16", bias: bool = False, bn: in
 
 @lru_cache(maxsize=256)
 def build(N: int, K: int, dtype: str, bias: bool) -> Any:
-    """The compiled kernel of one problem: fewer rows a block where there would be too few blocks."""
-    return portable(N, K, dtype, bias, bn=16 if N >= 8192 else 8)
+    """The compiled kernel of one problem: smaller blocks where there are few rows."""
+    return portable(N, K, dtype, bias, threads=256 if N >= 8192 else 128)
 
 
 def gemv(w: "torch.Tensor", x: "torch.Tensor", *, bias: "torch.Tensor | None" = None, out: "torch.Tensor | None" = None) -> "torch.Tensor":

@@ -101,11 +101,11 @@ def unpack(N: int, K: int, dtype: str = "bfloat16", bn: int = 16, threads: int =
 
 
 def choose(M: int, N: int, K: int, sms: int) -> dict[str, int]:
-    """Tile sizes of ``portable``: few rows take a narrow tile and share out K until four blocks are on each multiprocessor."""
+    """Tile sizes of ``portable``: few rows take a narrow tile and share out K until seven blocks are on each multiprocessor."""
     bm = 16 if M <= 16 else 32 if M <= 32 else 64
     tiles = -(-N // 64) * -(-M // bm)
     split = 1
-    while tiles * split * 2 <= 4 * sms and split < 8 and K // GROUP % (split * 2) == 0:
+    while tiles * split * 2 <= 7 * sms and split < 8 and K // GROUP % (split * 2) == 0:
         split *= 2
     return {"bm": bm, "bn": 64, "stages": 4, "threads": 128, "split_k": split}
 
