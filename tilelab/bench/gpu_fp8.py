@@ -57,19 +57,45 @@ def work(M: int, N: int, K: int) -> Work:
     return Work(ours=[partial(op.fp8_gemm, *s) for s in sets], peers=peers, error=error)
 
 
+def tensorwise(M: int, N: int, K: int) -> Work:
+    """One scale a tensor."""
+    import torch
+
+    from tilelab.kernels import fp8_gemm as op
+
+    def make(kind: str) -> Any:
+        x, y = draw(kind, M, K), draw(kind, N, K)
+        sa, sb = x.abs().max() / 448, y.abs().max() / 448
+        return (x / sa).to(torch.float8_e4m3fn), (y / sb).to(torch.float8_e4m3fn), sa.view(1), sb.view(1)
+
+    sets = [make("random") for _ in range(2)]
+
+    def error() -> float:
+        errors = []
+        for kind in DRAWS:
+            a, b, sa, sb = make(kind)
+            errors.append(relative_error(op.fp8_gemm(a, b, sa, sb)[:1024], op.reference(a[:1024], b, sa, sb)))
+        return max(errors)
+
+    peers = {"cublaslt": [partial(torch._scaled_mm, a, b.T, sa, sb, out_dtype=torch.bfloat16) for a, b, sa, sb in sets]}
+    return Work(ours=[partial(op.fp8_gemm, *s) for s in sets], peers={**peers}, error=error)
+
+
 def cases() -> list[Case]:
-    """Both shapes."""
+    """Both shapes with block scales, and one with a scale a tensor."""
+    kinds = [(f"e4m3 block scales {M}x{N}x{K}", "deepgemm", partial(work, M, N, K), (M, N, K)) for M, N, K in SHAPES]
+    kinds.append(("e4m3 tensor scales 8192x8192x8192", "cublaslt", partial(tensorwise, 8192, 8192, 8192), SHAPES[0]))
     return [
         Case(
             family="fp8",
-            name=f"e4m3 block scales {M}x{N}x{K}",
+            name=name,
             flops=2.0 * M * N * K,
             bytes=1.0 * (M * K + N * K) + 2.0 * M * N,
             bound=5e-3,
-            rival="deepgemm",
+            rival=rival,
             bar=0.75,
             aim=1.0,
-            make=partial(work, M, N, K),
+            make=make,
         )
-        for M, N, K in SHAPES
+        for name, rival, make, (M, N, K) in kinds
     ]

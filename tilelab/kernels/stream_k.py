@@ -4,8 +4,8 @@ A [M, K], B [N, K], C [M, N] bfloat16 or float16, row-major, summed in float32. 
 
 A tile is ``steps`` units of ``bk`` columns. As many whole tiles as fill the GPU evenly are done as usual; the units of the tiles that are
 left are dealt out in one row, an even run to each worker, so that a run begins and ends inside tiles. A piece of a tile goes to a slot of
-its worker in ``parts`` (at most two a worker: slot 0 for a piece that begins inside a tile, slot 1 for one that begins a tile and does not end
-it), and ``fix`` adds the pieces of each cut tile, in the order of the workers: the result does not depend on timing.
+its worker in ``parts`` (two a worker: slot 0 for a piece that begins inside a tile, slot 1 for one that begins a tile and does not end it),
+and ``fix`` adds the pieces of each cut tile, in the order of the workers: the result does not depend on timing.
 Source: Osama et al. 2023, https://arxiv.org/abs/2301.03598. Their two-tile hybrid deals out one round more, which makes pieces larger; here
 that cost more than it gave: workers at different depths of K share no operands, and the L2 no longer feeds them.
 
