@@ -256,10 +256,12 @@ def _match(kind: str) -> Callable[[Any, ir.Call, Context], Ex]:
 
 
 def lowest(want: Any) -> Any:
+    """What a maximum starts from."""
     return -np.inf if want.kind == "f" else np.iinfo(want).min
 
 
 def highest(want: Any) -> Any:
+    """What a minimum starts from."""
     return np.inf if want.kind == "f" else np.iinfo(want).max
 
 
