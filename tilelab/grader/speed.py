@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -96,12 +99,26 @@ def _time(spec: Spec, case: Case, program: ir.Program) -> tuple[float, float]:
         rivals.append(partial(baseline, **oracle.taken(baseline, {**inputs, **case.sizes})))
     _check(spec, case, program, drawn, built, rivals[0])
     times: tuple[list[float], list[float]] = ([], [])
-    replays = [_replay(launches), _replay(rivals)]
-    for _ in range(_ROUNDS):  # in turns and rested, so that the clock favours neither
-        for replay, own in zip(replays, times, strict=True):
-            time.sleep(_IDLE_S)
-            own.append(replay())
+    with _alone():
+        replays = [_replay(launches), _replay(rivals)]
+        for _ in range(_ROUNDS):  # in turns and rested, so that the clock favours neither
+            for replay, own in zip(replays, times, strict=True):
+                time.sleep(_IDLE_S)
+                own.append(replay())
     return statistics.median(times[0]), statistics.median(times[1])
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """No two processes of this machine time at once."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(os.path.join(tempfile.gettempdir(), f"tilelab-timing-{os.getuid()}"), "w") as f:  # noqa: PTH118, PTH123
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
 
 
 def _torch_dtype(name: str) -> Any:
