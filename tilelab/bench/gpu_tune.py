@@ -1,6 +1,6 @@
-"""The landscape of an operator's configurations on this GPU: every candidate compiled in parallel, timed in short bursts, drawn as text.
+"""The landscape of an operator's configurations on this GPU: every candidate compiled in parallel, timed in short bursts, drawn.
 
-python -m tilelab.bench.gpu_tune gemm [--out FILE]
+python -m tilelab.bench.gpu_tune gemm [--out FILE] [--picture FILE.svg] [--write]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tilelab.bench import landscape
 from tilelab.bench.gpu import measure
 from tilelab.bench.gpu_gemm import SHAPES
 from tilelab.files import write_bytes
@@ -122,7 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out")
     parser.add_argument("--jobs", type=int, default=15)
     parser.add_argument("--compile")
-    parser.add_argument("--write", action="store_true", help="make the best configurations the library's own")
+    parser.add_argument("--picture", help="an SVG of the landscape")
+    parser.add_argument("--write", action="store_true", help="keep the best configuration of each shape and class")
     args = parser.parse_args(argv)
     if args.compile:
         shape, settings = json.loads(args.compile)
@@ -136,7 +138,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             best["x".join(map(str, shape))] = min(timed, key=lambda row: float(row["burst_us"]))["config"]
     print(json.dumps(best, indent=1))
     if args.write:
-        write_bytes(TUNED, (json.dumps({"device": torch_name(), "gemm": best}, indent=1) + "\n").encode())
+        from tilelab.kernels.gemm import shape_class
+
+        record = {"device": torch_name(), "gemm": best, "gemm classes": landscape.best_of_classes(rows, shape_class)}
+        write_bytes(TUNED, (json.dumps(record, indent=1) + "\n").encode())
+    if args.picture:
+        write_bytes(Path(args.picture), landscape.picture(rows).encode())
     if args.out:
         write_bytes(Path(args.out), (json.dumps({"schema": "tilelab.bench.landscape", "version": 1, "rows": rows},
             indent=1) + "\n").encode())

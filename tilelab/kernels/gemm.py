@@ -60,10 +60,16 @@ class Config:
 
 
 @lru_cache(maxsize=1)
-def tuned() -> dict[tuple[int, int, int], Config]:
-    """(M, N, K) → the best configuration found on an H200 by ``tilelab.bench.gpu_tune``."""
-    found = json.loads((Path(__file__).parent / "tuned.json").read_text())["gemm"]
-    return {tuple(int(size) for size in shape.split("x")): Config(**settings) for shape, settings in found.items()}
+def tuned() -> dict[Any, Config]:
+    """The best configurations found on an H200 by ``tilelab.bench.gpu_tune``: of a shape (M, N, K), and of a class of shapes by name."""
+    record = json.loads((Path(__file__).parent / "tuned.json").read_text())
+    found: dict[Any, Config] = {tuple(int(size) for size in shape.split("x")): Config(**kw) for shape, kw in record["gemm"].items()}
+    return found | {name: Config(**kw) for name, kw in record["gemm classes"].items()}
+
+
+def shape_class(M: int, N: int, K: int) -> str:
+    """What kind of problem it is: ``few rows`` (weights are read once), ``small`` (fewer tiles than multiprocessors), ``large``."""
+    return "few rows" if M <= 64 else "small" if M * N <= 1536 * 1536 else "large"
 
 
 def activate(value: Any, name: str | None) -> Any:
@@ -323,14 +329,8 @@ def combine(
 
 
 def choose(M: int, N: int, K: int) -> Config:
-    """The configuration for a shape: the tuned one if there is one, else by how many tiles fill the GPU."""
-    if (M, N, K) in tuned():
-        return tuned()[M, N, K]
-    if M <= 64:
-        return Config(bm=64, bn=64, bk=64, stages=12, cluster=1, consumers=1, pdl=True)
-    if M * N <= 1536 * 1536:
-        return Config(bm=128, bn=64, bk=64, stages=8, cluster=1, pdl=True)
-    return Config(cluster=2 if M > 128 else 1)
+    """The configuration for a shape: its own if it was tuned, else its class's."""
+    return tuned().get((M, N, K), tuned()[shape_class(M, N, K)])
 
 
 @lru_cache(maxsize=256)
