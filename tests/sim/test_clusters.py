@@ -1,5 +1,6 @@
 """Blocks of a cluster: copies between them, what orders them, and blocks taken over from those to come."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tilelang.language as T
@@ -89,6 +90,29 @@ def test_blocks_that_wait_for_each_other_are_in_order(run, rng, how):
 def test_blocks_that_do_not_wait_race(run, rng):
     a = rng.standard_normal((8, 32)).astype(np.float32)
     assert "TL201" in errors(run(exchange("nothing"), A=a, W=np.zeros((8, 32), np.float32)))
+
+
+def test_a_product_of_two_blocks_with_half_the_columns_each(run, rng):
+    @T.prim_func
+    def k(A: T.Tensor((256, 64), "bfloat16"), B: T.Tensor((256, 64), "bfloat16"), C: T.Tensor((256, 256), "float32")):
+        with T.Kernel(2, threads=128, cluster_dims=(2, 1, 1)) as b:
+            a = T.alloc_shared((128, 64), "bfloat16")
+            half = T.alloc_shared((128, 64), "bfloat16")
+            c = T.alloc_tmem((128, 256), "float32")
+            out = T.alloc_fragment((128, 256), "float32")
+            done = T.alloc_barrier(1)
+            T.copy(A[b * 128, 0], a)
+            T.copy(B[b * 128, 0], half)
+            T.cluster_sync()
+            T.tcgen05_gemm(a, half, c, transpose_B=True, clear_accum=True, mbar=done, use_2cta=True)
+            T.mbarrier_wait_parity(done, 0)
+            T.copy(c, out)
+            T.copy(out, C[b * 128, 0])
+
+    a, b = (rng.standard_normal((256, 64)).astype(ml_dtypes.bfloat16) for _ in "ab")
+    trace = run(k, A=a, B=b)
+    np.testing.assert_allclose(trace.outputs["C"], a.astype(np.float32) @ b.astype(np.float32).T, rtol=1e-3, atol=1e-3)
+    assert not errors(trace)
 
 
 def test_a_block_takes_over_tiles_of_blocks_to_come(run, rng):
