@@ -86,6 +86,8 @@ def judge(
         weights.append((1, False))
     passed = all(ok for _, ok in weights)
     score = CORRECTNESS * sum(w for w, ok in weights if ok) / sum(w for w, _ in weights)
+    if spec.kind == "debug" and measured is not None and not passed:
+        score = 0.0  # right values were no task where what is broken is the compiling: nothing is mended yet
     maximum, counts = CORRECTNESS + CLEAN + COUNTED, {}
     if measured is not None and passed and isinstance(counted, ir.Program):
         score += clean(spec, tally)
