@@ -11,6 +11,7 @@ from typing import Any
 
 from tilelab import ir
 from tilelab.analysis.runs import edit
+from tilelab.compiler.lowering_words import told
 from tilelab.compiler.provenance import decode
 from tilelab.compiler.refusals import first_sentence, plain
 from tilelab.compiler.staging import staged
@@ -26,6 +27,18 @@ _MARKER = re.compile(r"-->\s+(?P<file>.+?):(?P<line>\d+)(?::\d+)?\s*$", re.MULTI
 _BIN = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "floormod"}
 _POLICIES = ("Square", "FullRow", "FullCol")  # by value, as in T.GemmWarpPolicy
 _GEMMS = frozenset(op for op in TILE_OPS if "gemm" in op)
+
+#: What TileLang says where a target lacks something → how to say it. ``{target}`` is the target.
+_LACKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), said)
+    for pattern, said in (
+        (r"tl\.(?P<op>\w+) requires a target-specific implementation", "TileLang has no T.{op} for {target}"),
+        (r"Unresolved call ir\.Op\(.*?name=\"(?:tl|tirx)\.(?P<op>\w+)\"", "TileLang makes no code of T.{op} for {target}"),
+        (r"Unknown Metal storage scope `(?P<op>shared\.\w*barrier)`", "Metal has no mbarriers ({op})"),
+        (r"The layout for fragment (?P<op>\w+) can not be inferred", "TileLang finds no layout for the fragment {op} on {target}"),
+        (r"\[TileLang Semantic Check\] (?P<op>[^\n]*?)\.?(?:\n|$)", "{op}"),
+    )
+)
 
 #: Tells whether an edited program gets layouts: remedies are offered only if they work.
 Tries = Callable[[ir.Program], bool]
@@ -48,9 +61,12 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
         mixed = next(_mixed(program), None)
         if mixed is not None:
             return mixed
+    known = told(text, program, target)
+    if known is not None:
+        return known
     place = _MARKER.search(text)
     loc = decode(place["file"], int(place["line"])) if place else None
-    said = first_sentence(ValueError(text[: place.start()] if place else text))
+    said = _lack(text, target) or first_sentence(ValueError(text[: place.start()] if place else text))
     fix = "change that line, or choose another target." if loc else "write it with what this target has, or choose another target."
     loc = loc or next((s.loc for s in ir.walk(program) if isinstance(s, ir.Launch)), None)
     return finding(
@@ -61,6 +77,12 @@ def lowering_finding(error: BaseException, program: ir.Program, target: str, tri
         line=loc.line if loc else None,
         evidence={"target": target, "said": plain(text)[:2000]},
     )
+
+
+def _lack(text: str, target: str) -> str:
+    """What the target lacks, in plain words, where TileLang's are not."""
+    found = next(((m, said) for pattern, said in _LACKS if (m := pattern.search(text)) is not None), None)
+    return found[1].format(target=target, op=found[0]["op"]) if found else ""
 
 
 def _mixed(program: ir.Program) -> Iterator[Finding]:
@@ -94,7 +116,7 @@ def _conflict(match: re.Match[str], text: str, program: ir.Program, tries: Tries
     }
     part = _first_difference(maps)
     other = b if second is not None else a
-    evidence["remedies"] = [told for told, edited in _remedies(program, other) if tries(edited)]
+    evidence["remedies"] = [words for words, edited in _remedies(program, other) if tries(edited)]
     if part is not None:
         evidence["parts_at"] = part
     wants = " and ".join(_want(name, op) for name, op in ((a, first), (b, second)) if op is not None)

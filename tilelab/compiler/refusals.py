@@ -71,12 +71,14 @@ def refusal(error: BaseException, *, files: Mapping[str, str] | None = None) -> 
         return finding("TL701", message, fix=fix, evidence=evidence, **where)
     evidence = {"said": plain(str(error))[:2000]}
     if user and not inner:
-        message = f"Python stops here with {type(error).__name__}: {first_sentence(error)}."
-        return finding("TL702", message, fix=_advice(error) or "change that line.", evidence=evidence, **where)
+        words, fix = _advice(error)
+        message = f"{words}." if words else f"Python stops here with {type(error).__name__}: {first_sentence(error)}."
+        return finding("TL702", message, fix=fix or "change that line.", evidence=evidence, **where)
     called = _called(inner)
     said = f"TileLang refuses {called}" if called else "TileLang refuses this line" if line else "TileLang refuses this kernel"
-    fix = _advice(error) or "change that line so that TileLang accepts it."
-    return finding("TL702", f"{said}: {first_sentence(error)}.", fix=fix, evidence=evidence, **where)
+    words, fix = _advice(error)
+    fix = fix or "change that line so that TileLang accepts it."
+    return finding("TL702", f"{said}: {words or first_sentence(error)}.", fix=fix, evidence=evidence, **where)
 
 
 def input_error(error: BaseException, *, files: Mapping[str, str] | None = None) -> InputError | None:
@@ -128,6 +130,8 @@ def first_sentence(error: BaseException) -> str:
     text = " ".join(plain(str(error)).split()) or type(error).__name__
     text = re.sub(r"make_closure\.<locals>\.(\w+)\.<locals>\.\1\(\)", r"\1", text)
     text = re.sub(r'\{"kind":"(\w+)".*?\}\}?[,.]?"?(?= |$)', r"\1", text)
+    text = re.sub(r"\(<class '[^']*'>\)", "", text)
+    text = re.sub(r"<class '(?:[\w.]+\.)?(\w+)'>", r"\1", text)
     text = re.sub(r"! variable `\w+` is defined in frame:.*", "", text)
     cut = re.split(r"(?<=[.!?]) (?=[A-Z])", text)[0]
     return (cut[:240] + "…" if len(cut) > 240 else cut).rstrip(" .:")
@@ -194,6 +198,8 @@ def _operation(inner: list[FrameType]) -> tuple[str, list[str], list[Any]] | Non
 def _called(inner: list[FrameType]) -> str:
     for frame in inner:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if name == "wrapped":  # a decorator: its function is what was called
+            name = getattr(frame.f_locals.get("func", frame.f_locals.get("f")), "__name__", "_")
         if ".language" in module and "eager" not in module and not name.startswith("_"):
             return f"T.{name}"
     return ""
@@ -253,31 +259,68 @@ def _reason(error: BaseException) -> str:
     return f" ({text})"
 
 
-#: What TileLang says → what to try.
-_ADVICE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), fix)
-    for pattern, fix in (
-        (r"outside its defining region", "make it with T.alloc_var before the loop or branch, and assign to it inside."),
-        (r"Not all tensor allocated from `T\.empty`", "return every tensor that T.empty makes."),
-        (r"is not used in any buffer shape", "use the T.const size as an extent of a tensor annotation, or make it an argument."),
-        (r"Infinite while loop", "give the loop a condition that the kernel changes, or leave it with T.loop_break()."),
-        (r"missing \d+ required positional argument", "annotate every parameter, e.g. A: T.Tensor((N,), 'float32')."),
-        (r"cannot be used as condition", "compare an element, e.g. if A[i] > 0."),
-        (r"-dimensional, cannot be indexed", "give one index for each dimension of the buffer."),
-        (r"can only be used inside", "call it inside a @T.prim_func or a @tilelang.jit function."),
-        (r"threads must be positive", "launch with 1 to 1024 threads."),
-        (r"grid_size\.size\(\) <= 3", "a grid has one to three dimensions."),
-        (r"unexpected keyword argument", "check the names of its arguments."),
-        (r"scalar integer as the loop_var", "loop over an integer count."),
-        (r"Expected integer argument", "cast to an integer dtype first, with T.cast."),
+#: What TileLang or Python says → that in plain words ("" to leave it as it is, {1} for a group), and what to try.
+_ADVICE: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern), words, fix)
+    for pattern, words, fix in (
+        (r"outside its defining region", "", "make it with T.alloc_var before the loop or branch, and assign to it inside."),
+        (r"Not all tensor allocated from `T\.empty`", "", "return every tensor that T.empty makes."),
+        (r"Only tensor allocated from `T\.empty` can be returned", "", "make it with T.empty, or write to a parameter and return nothing."),
+        (r"is not used in any buffer shape", "", "use the T.const size as an extent of a tensor annotation, or make it an argument."),
+        (r"Infinite while loop", "", "give the loop a condition that the kernel changes, or leave it with T.loop_break()."),
+        (r"make_closure.*missing \d+ required positional argument", "", "annotate every parameter, e.g. A: T.Tensor((N,), 'float32')."),
+        (r"(\w+)\(\) missing \d+ required positional argument", "", "give that argument too."),
+        (r"(\w+)\(\) takes (?:from )?\d.* positional arguments? but", "", "give fewer arguments, or name them."),
+        (r"cannot be used as condition", "", "compare an element, e.g. if A[i] > 0."),
+        (r"-dimensional, cannot be indexed", "", "give one index for each dimension of the buffer."),
+        (r"can only be used inside", "", "call it inside a @T.prim_func or a @tilelang.jit function."),
+        (r"threads must be positive", "", "launch with 1 to 1024 threads."),
+        (r"grid_size\.size\(\) <= 3", "", "a grid has one to three dimensions."),
+        (r"unexpected keyword argument", "", "check the names of its arguments."),
+        (r"scalar integer as the loop_var", "", "loop over an integer count."),
+        (r"Expected integer argument", "", "cast to an integer dtype first, with T.cast."),
+        (r"(?:not enough|too many) values to unpack \(expected (\d+)(?:, got (\d+))?\)",
+         "there are {1} names on the left, and another number of loop or block variables", "give as many names as there are extents."),
+        (r"Mismatched type on argument #2 when calling: `script\.ir_builder\.tirx\.BufferStore",
+         "an index is no number, but a list or a tuple", "name each extent by itself: for i, j in T.Parallel(m, n)."),
+        (r"Mismatched type on argument #0 when calling: `script\.ir_builder\.tirx\.(?:SBlockAllocBuffer|Buffer)",
+         "the shape is no list of whole numbers", "give a tuple such as (64, 64)."),
+        (r"Mismatched type on argument #1 when calling: `script\.ir_builder\.tirx\.(?:SBlockAllocBuffer|Buffer)",
+         "the dtype is none", 'give a dtype such as "float16".'),
+        (r"Mismatched type on argument #\d+ when calling: `([\w.]+)\(", "an argument has the wrong kind (in {1})", "check what it takes."),
+        (r"cannot make const for type handle", "a string stands where a number is wanted", "give a number."),
+        (r"supports multiple types of integer division", "integers are divided by /, which may mean several things",
+         "write // for a whole quotient, or T.cast to a float first."),
+        (r"[Uu]nsupported operand type\(s\) for (\S+): '?(?:Buffer|Tensor)\w*'?|for (\S+): '\w+' and 'Buffer'",
+         "whole buffers take no arithmetic", "compute by elements: for i, j in T.Parallel(m, n): C[i, j] = A[i, j] * 2."),
+        (r"must be real number, not (?:BufferLoad|PrimExpr|\w*Expr|Var|Mul|Add|Sub|Cast)",
+         "a function of Python's math is given a value that only the kernel knows", "take T.exp, T.sqrt and the like instead."),
+        (r"Cannot use and / or / not operator to Expr", "Python asks whether a value of the kernel is true, before the kernel runs",
+         "take T.max, T.min, T.if_then_else and the like instead of Python's or numpy's functions."),
+        (r"slicing with step is not supported", "", "copy every nth element in a T.Parallel loop."),
+        (r"not supported between instances of '(\w+)' and '(\w+)'", "a {1} stands where a number is wanted", "give a number."),
     )
-)
+)  # fmt: skip
 
 
-def _advice(error: BaseException) -> str:
+def _advice(error: BaseException) -> tuple[str, str]:
+    """Return an error in plain words, empty where its own will do, and what to try, empty where nothing is known."""
     if isinstance(error, NotImplementedError):
-        return "use another form of the operation; TileLang 0.1.15 does not have this one."
-    return next((fix for pattern, fix in _ADVICE if pattern.search(str(error))), "")
+        return "", "use another form of the operation; TileLang 0.1.15 does not have this one."
+    unknown = re.search(r"unknown dtype `(\w+)`", str(error))
+    if unknown is not None:
+        return "", _close(unknown[1], list(_DTYPES)) or 'give a dtype such as "float16".'
+    for pattern, words, fix in _ADVICE:
+        found = pattern.search(str(error))
+        if found is not None:
+            return words.format(found[0], *found.groups()), fix
+    return "", ""
+
+
+_DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+    "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4",
+)  # fmt: skip
 
 
 def _close(name: str, known: list[str]) -> str:

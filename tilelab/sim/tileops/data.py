@@ -129,6 +129,9 @@ def mismatch(src: ir.Region, dst: ir.Region, na: list[int | None], nb: list[int 
 def fill(comp: Any, s: ir.Tile, ctx: Context) -> Op:
     """``dst[…] = value``."""
     dst, value = arg(s.op, s.args, "dst"), arg(s.op, s.args, "value")
+    if isinstance(value, ir.Str):
+        message = f"T.fill of {dst.buffer.name}, which is {dst.buffer.dtype}, is given the text {value.value!r}."
+        raise Stop(finding("TL701", message, fix="give a number.", file=s.loc.file if s.loc else None, line=s.loc.line if s.loc else None))
     space = Space(comp, ctx, comp.exprs(dst.extents, ctx), "T.fill", tile=not per_thread(comp, s))
     write = space.access(dst, space.vars, "write").write
     ex = comp.cast(comp.expr(value, space.ctx), dst.buffer.dtype, space.ctx)
