@@ -54,6 +54,7 @@ def portable(
     """The kernel, for every target with tensor cores: ``(A, codes, scales, C)``, C [split_k, M, N] float32 where K is split."""
     steps = T.ceildiv(K // GROUP, split_k)
     groups = K // GROUP
+    bits, base = MAGIC[dtype]
     c_shape = (M, N) if split_k == 1 else (split_k, M, N)
 
     @T.prim_func
@@ -64,6 +65,7 @@ def portable(
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), split_k, threads=threads) as (bx, by, part):
             a, q = T.alloc_shared((bm, GROUP), dtype), T.alloc_shared((bn, GROUP // 8), "int32")
             w, scale = T.alloc_fragment((bn, GROUP), dtype), T.alloc_fragment((bn,), dtype)
+            pairs = T.alloc_fragment((bn, GROUP // 2), "int32")
             acc = T.alloc_fragment((bn, bm), "float32")
             T.clear(acc)
             for k in T.Pipelined(steps, num_stages=stages):
@@ -71,8 +73,11 @@ def portable(
                 T.copy(codes[bx * bn, (part * steps + k) * (GROUP // 8)], q)
                 for r in T.Parallel(bn):
                     scale[r] = scales[T.min(bx * bn + r, N - 1), T.min(part * steps + k, groups - 1)]
+                for r, c in T.Parallel(bn, GROUP // 2):
+                    pairs[r, c] = (q[r, spot(2 * c)[0]] >> spot(2 * c)[1]) & 0x000F000F | (bits << 16 | bits)  # two neighbours at once
+                raw = T.view(pairs, (bn, GROUP), dtype)
                 for r, c in T.Parallel(bn, GROUP):
-                    w[r, c] = number(q[r, spot(c)[0]], spot(c)[1], dtype) * scale[r]
+                    w[r, c] = (raw[r, c] - T.cast(base, dtype)) * scale[r]
                 T.gemm(w, a, acc, transpose_B=True)
             for r, c in T.Parallel(bn, bm):
                 if bx * bn + r < N and by * bm + c < M:
