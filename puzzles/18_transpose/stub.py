@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，只是写的全是零。线程块 `(bx, by)` 负责 `A` 中从第 `by * block` 行、第 `bx * block` 列开始的分块。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def transpose(A, block: int = 32):

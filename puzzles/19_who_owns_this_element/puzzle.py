@@ -13,6 +13,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的布局。** 它是一个以尺寸为参数的函数，返回一个 `T.Fragment`：元素 `(i, j)` → `(线程, 寄存器)`。
 
+
 # %% tilelab={"role": "solution"}
 def operand(M, K):
     ### BEGIN SOLUTION

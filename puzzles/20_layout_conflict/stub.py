@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **这个内核**，模拟器说它的数值是对的，编译器却不肯收。找出是谁跟谁谈不拢，改动越少越好。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def influence(Q, K):

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，不过出来的是打了洞的 `A`。分块的进和出都已写好；沿着行往前走由你完成，一行该有多宽也由你定。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def row_scan(A):

@@ -13,6 +13,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的布局。** 它是一个以尺寸为参数的函数，返回一个 `T.Layout`：元素 `(i, j)` → 地址，以元素为单位。
 
+
 # %% tilelab={"role": "solution"}
 def swizzle(M, N):
     ### BEGIN SOLUTION

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，只写了向量的八分之一。一个线程块有 128 个线程，负责 1024 个元素。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def double(X):

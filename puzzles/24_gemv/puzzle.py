@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，只是 `y` 全是零。一个线程块负责 `rows` 行，`total` 为每行存一个和；写回已经写好。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def gemv(A, x, rows: int = 8, cols: int = 256):

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，只是 `C` 全是零。检查时会用 64、128、256 个线程，0 到 4 级流水，以及两种布局。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):

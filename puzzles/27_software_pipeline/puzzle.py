@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行：把分块一个一个取来，却一个也没乘。`A` 和 `B` 各一个分块合起来占 32 KiB。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def matmul(A, B, block_m: int = 128, block_n: int = 128, block_k: int = 64):

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行：三条语句都在同一级，还没有乘法。`q` 是 int8 的分块，`b` 是换成 float16 的同一批数。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def matmul(A, B):

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，只是 `Y` 全是零。乘法已经写好；把像素拼成分块 `x` 由你完成。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def conv(X, F, block_p: int = 64, block_k: int = 64, block_c: int = 32):

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，只是 `C` 全是零。请保持三级流水：这样一个 SM 上放一个线程块，108 个组成一波。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def matmul(A, B, block_m: int = 128, block_n: int = 128, block_k: int = 64):

@@ -14,6 +14,7 @@ puzzle
 # %% [markdown] lang="zh"
 # **你的内核。** 现在它就能运行，返回的是 `A @ B`。乘法之后的事由你完成。
 
+
 # %% tilelab={"role": "solution"}
 @tilelang.jit
 def linear_gelu(A, B, bias, block_m: int = 128, block_n: int = 128, block_k: int = 32):

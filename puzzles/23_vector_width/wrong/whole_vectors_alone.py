@@ -12,6 +12,6 @@ def double(X):
     with T.Kernel(T.ceildiv(N, 1024), threads=128) as bx:
         t = T.get_thread_binding()
         if (bx * 128 + t) * 8 + 8 <= N:
-          for v in T.vectorized(8):
-              Y[(bx * 128 + t) * 8 + v] = X[(bx * 128 + t) * 8 + v] * T.float16(2)
+            for v in T.vectorized(8):
+                Y[(bx * 128 + t) * 8 + v] = X[(bx * 128 + t) * 8 + v] * T.float16(2)
     return Y

@@ -16,7 +16,9 @@ def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
         c = T.alloc_fragment((64, threads // 2), "float32")
         T.clear(c)
         if row_major:
-            T.annotate_layout({a: T.Layout((64, 32), lambda i, j: i * 32 + j), b: T.Layout((32, threads // 2), lambda i, j: i * (threads // 2) + j)})
+            T.annotate_layout(
+                {a: T.Layout((64, 32), lambda i, j: i * 32 + j), b: T.Layout((32, threads // 2), lambda i, j: i * (threads // 2) + j)}
+            )
         for k in T.Pipelined(T.ceildiv(K, 32), num_stages=num_stages):
             T.copy(A[by * 64, k * 32], a)
             T.copy(B[k * 32, bx * 64], b)

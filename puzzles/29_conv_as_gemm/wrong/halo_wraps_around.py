@@ -24,7 +24,9 @@ def conv(X, F, block_p: int = 64, block_k: int = 64, block_c: int = 32):
                 row = pixel // W % H + tap // 3 - 1
                 column = pixel % W + tap % 3 - 1
                 inside = (pixel < N * H * W) and (tap < 9) and (row >= 0) and (row < H)
-                x[i, j] = T.if_then_else(inside, X[pixel // (H * W), row + T.floordiv(column, W), column % W, (k * block_c + j) % C], T.float16(0))
+                x[i, j] = T.if_then_else(
+                    inside, X[pixel // (H * W), row + T.floordiv(column, W), column % W, (k * block_c + j) % C], T.float16(0)
+                )
             T.gemm(x, f, y)
         T.copy(y, Y[by * block_p, bx * block_k])
     return Y

@@ -24,7 +24,11 @@ def conv(X, F, block_p: int = 64, block_k: int = 64, block_c: int = 32):
                 row = pixel // W % H + tap // 3 - 1
                 column = pixel % W + tap % 3 - 1
                 inside = (pixel < N * H * W) and (tap < 9)
-                x[i, j] = T.if_then_else(inside, X[pixel // (H * W), T.max(T.min(row, H - 1), 0), T.max(T.min(column, W - 1), 0), (k * block_c + j) % C], T.float16(0))
+                x[i, j] = T.if_then_else(
+                    inside,
+                    X[pixel // (H * W), T.max(T.min(row, H - 1), 0), T.max(T.min(column, W - 1), 0), (k * block_c + j) % C],
+                    T.float16(0),
+                )
             T.gemm(x, f, y)
         T.copy(y, Y[by * block_p, bx * block_k])
     return Y
