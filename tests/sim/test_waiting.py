@@ -35,6 +35,43 @@ def pipeline(consumer_parity=0, arrivals=128, forget=False, swapped=False):
     return kernel
 
 
+def ring_by_tma(early):
+    """A producer with bulk copies; a consumer that frees a stage before it reads it, or after."""
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, 32), "float32"), Y: T.Tensor((64, 32), "float32")):
+        with T.Kernel(1, threads=256) as _:
+            ring = T.alloc_shared((2, 16, 32), "float32")
+            full = T.alloc_barrier([1] * 2)
+            free = T.alloc_barrier([128] * 2)
+            if T.get_thread_binding() >= 128:
+                for i in T.serial(4):
+                    T.mbarrier_wait_parity(free[i % 2], (i // 2 + 1) % 2)
+                    T.tma_copy(A[i * 16 : i * 16 + 16, 0:32], ring[i % 2, :, :], barrier=full[i % 2])
+                    if T.shuffle_elect(128):
+                        T.mbarrier_arrive(full[i % 2])
+            else:
+                for i in T.serial(4):
+                    T.mbarrier_wait_parity(full[i % 2], (i // 2) % 2)
+                    if early:
+                        T.mbarrier_arrive(free[i % 2])
+                    for r, c in T.Parallel(16, 32):
+                        Y[i * 16 + r, c] = ring[i % 2, r, c] + 1
+                    if not early:
+                        T.mbarrier_arrive(free[i % 2])
+
+    return kernel
+
+
+@pytest.mark.parametrize(("early", "expected"), [(False, []), (True, ["TL204"])])
+def test_a_stage_that_is_freed_before_it_is_read(run, rng, early, expected):
+    a = rng.standard_normal((64, 32)).astype(np.float32)
+    trace = run(ring_by_tma(early), A=a)
+    assert codes(trace) == expected
+    if not early:
+        np.testing.assert_array_equal(trace.outputs["Y"], a + 1)
+
+
 def test_roles_run_side_by_side(run, rng):
     a = rng.standard_normal((64, 32)).astype(np.float32)
     for swapped in (False, True):

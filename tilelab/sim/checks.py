@@ -162,7 +162,8 @@ def uninitialised(acc: Any, fr: Frame, buf: Buf, bad: Value) -> None:
         fr.run.findings.add(
             key, "TL204", f"{acc.what or 'this statement'} reads {element(buf.name, index)} while an asynchronous copy into {buf.name} "
             "is still under way.",
-            acc.loc, fix="wait first: T.mbarrier_wait_parity on the barrier of the copy, or T.ptx_wait_group",
+            acc.loc, fix="wait first (T.mbarrier_wait_parity on the barrier of the copy, or T.ptx_wait_group), and free a buffer "
+            "only after its last read",
             evidence={"buffer": buf.name, "scope": buf.scope, "index": index, "elements": count}, **where(acc, fr, lane),
         )  # fmt: skip
         return

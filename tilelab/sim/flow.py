@@ -19,6 +19,7 @@ class Op(NamedTuple):
     gen: Gen | None = None
     role: Callable[[Frame], Any] | None = None  # which threads a branch by thread concerns
     loc: ir.SourceLoc | None = None  # of such a branch
+    after: Callable[[Frame], Any] | None = None  # among roles: let the others run on after this, before the next statement
 
 
 def nothing(fr: Frame) -> None:
@@ -49,6 +50,8 @@ def sequence(ops: Iterable[Op], *, breaks: bool = False) -> Op:
                 yield from o.gen(fr)
             else:
                 o.run(fr)
+                if o.after is not None and fr.role is not None and fr.record is None:
+                    yield o.after(fr)
             if breaks and left(fr) and not narrow(fr):
                 return
 

@@ -205,7 +205,8 @@ def arrive(comp: Any, call: ir.Call, ctx: Context) -> Op:
         bars.arrive(i, n, place, fr)
         fr.run.version += 1
 
-    return Op(run)
+    # Whoever waits for this may go on at once: if it overwrites what this role still reads, it is seen to do so.
+    return Op(run, after=lambda fr: Wait(lambda: True, lambda: "nothing", "pause", ctx, fr))
 
 
 def arrive_once(comp: Any, call: ir.Call, ctx: Context) -> Op:
