@@ -438,6 +438,40 @@ def partial_empty():
     return k, {"A": f32(100)}, {"N": 100}
 
 
+@case("TL105")
+def a_vector_from_an_odd_element():
+    @T.prim_func
+    def k(A: T.Tensor((256,), "float32"), O: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=32):
+            t = T.get_thread_binding()
+            v = T.ldg128(A[t * 4 + 1])
+            T.stg128(O[t * 4], v)
+
+    return k, {"A": f32(256)}
+
+
+@case("TL105")
+def a_vector_atomic_at_an_odd_element():
+    @T.prim_func
+    def k(A: T.Tensor((64,), "float16"), O: T.Tensor((65,), "float16")):
+        with T.Kernel(1, threads=32):
+            t = T.get_thread_binding()
+            T.atomic_addx2(O[t * 2 + 1], A[t * 2])
+
+    return k, {"A": f32(64).astype(np.float16), "O": np.zeros(65, np.float16)}
+
+
+@case()
+def vectors_at_multiples():
+    @T.prim_func
+    def k(A: T.Tensor((128,), "float32"), O: T.Tensor((128,), "float32")):
+        with T.Kernel(1, threads=32):
+            t = T.get_thread_binding()
+            T.stg128(O[t * 4], T.ldg128(A[124 - t * 4]))
+
+    return k, {"A": f32(128)}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_findings_are_those_and_no_others(name):
     make, codes = CASES[name]

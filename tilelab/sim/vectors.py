@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilelab import ir
-from tilelab.sim import arith, dtypes, intrinsics
+from tilelab.sim import alignment, arith, dtypes, intrinsics
 from tilelab.sim.access import Access
 from tilelab.sim.context import Context
 from tilelab.sim.expr import ExprCompiler, binary, const
@@ -168,8 +168,11 @@ def reading(comp: Any, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], n: int, 
     acc = elements(comp, space, buffer, indices, "read")
     box: list[Value] = []
     go = space.runs(lambda fr: box.append(acc.read(fr)))
+    aligned = alignment.watch(comp, buffer, indices, n, ctx, what) if what else None
 
     def fn(fr: Frame) -> Value:
+        if aligned is not None and fr.run.checks:
+            aligned(fr)
         go(fr)
         return box.pop().copy()
 
@@ -183,8 +186,11 @@ def writing(comp: Any, buffer: ir.Buffer, indices: tuple[ir.Expr, ...], value: E
     fn = value.fn
     box: list[Value] = []
     go = space.runs(lambda fr: acc.write(fr, box.pop()))
+    aligned = alignment.watch(comp, buffer, indices, lanes(value.dtype), ctx, what) if what else None
 
     def run(fr: Frame) -> None:
+        if aligned is not None and fr.run.checks:
+            aligned(fr)
         box.append(fn(fr))
         go(fr)
 
@@ -273,8 +279,11 @@ def vector_atomic(n: int, previous: bool) -> Callable[[Any, ir.Call, Context], E
         act = updater(to, "add", space.ctx)
         box: list[Value] = []
         go = space.runs(lambda fr: box.append(act(fr, value.fn(fr), previous)))
+        aligned = alignment.watch(comp, dst.buffer, dst.indices, n, ctx, space.what)
 
         def fn(fr: Frame) -> Value:
+            if aligned is not None and fr.run.checks:
+                aligned(fr)
             go(fr)
             return box.pop()
 
