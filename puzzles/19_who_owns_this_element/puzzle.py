@@ -16,13 +16,17 @@ puzzle
 
 # %% tilelab={"role": "solution"}
 def operand(M, K):
-    ### BEGIN SOLUTION
-    #| return T.Fragment((M, K), forward_fn=lambda i, j: (j % 32, i * (K // 16) + j // 32))  # a thread for each column: not what mma wants
-    return T.Fragment(
-        (M, K),
-        forward_fn=lambda i, j: (i // 16 * 32 + i % 8 * 4 + j % 8 // 2, j // 16 * 8 + j % 16 // 8 * 4 + i % 16 // 8 * 2 + j % 2),
-    )
-    ### END SOLUTION
+    def place(i, j):
+        ### BEGIN SOLUTION
+        #| # A thread for each column: not what mma wants.
+        #| thread = j % 32
+        #| register = i * (K // 16) + j // 32
+        thread = i // 16 * 32 + i % 8 * 4 + j % 8 // 2
+        register = j // 16 * 8 + j % 16 // 8 * 4 + i % 16 // 8 * 2 + j % 2
+        ### END SOLUTION
+        return thread, register
+
+    return T.Fragment((M, K), forward_fn=place)
 
 
 # %% [markdown] lang="en"

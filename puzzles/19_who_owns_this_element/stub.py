@@ -16,7 +16,13 @@ puzzle
 
 # %% tilelab={"role": "solution"}
 def operand(M, K):
-    return T.Fragment((M, K), forward_fn=lambda i, j: (j % 32, i * (K // 16) + j // 32))  # a thread for each column: not what mma wants
+    def place(i, j):
+        # A thread for each column: not what mma wants.
+        thread = j % 32
+        register = i * (K // 16) + j // 32
+        return thread, register
+
+    return T.Fragment((M, K), forward_fn=place)
 
 
 # %% [markdown] lang="en"

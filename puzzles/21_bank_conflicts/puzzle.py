@@ -28,15 +28,15 @@ def row_scan(A):
         carry[0] = 0.0
         ### BEGIN SOLUTION
         #| tile = T.alloc_shared((128, 32), "float32")  # how wide must a row be?
-        #| for k in T.serial(T.ceildiv(N, 32)):
-        #|     T.copy(A[bx * 128, k * 32], tile[:, 0:32])
-        #|     for e in T.serial(4):  # your turn: thread t walks along its row, four elements at a time
-        #|         four[e] = 0.0
-        #|         tile[t, e] = four[e] + carry[0]
-        #|     T.copy(tile[:, 0:32], S[bx * 128, k * 32])
         tile = T.alloc_shared((128, 32 + 4), "float32")
+        ### END SOLUTION
         for k in T.serial(T.ceildiv(N, 32)):
             T.copy(A[bx * 128, k * 32], tile[:, 0:32])
+            ### BEGIN SOLUTION
+            #| # Your turn: thread t walks along its row, four elements at a time. So far it makes holes.
+            #| for e in T.unroll(4):
+            #|     four[e] = carry[0]
+            #|     tile[t, e] = four[e]
             for c in T.serial(8):
                 for e in T.vectorized(4):
                     four[e] = tile[t, c * 4 + e]
@@ -45,8 +45,8 @@ def row_scan(A):
                     four[e] = carry[0]
                 for e in T.vectorized(4):
                     tile[t, c * 4 + e] = four[e]
+            ### END SOLUTION
             T.copy(tile[:, 0:32], S[bx * 128, k * 32])
-        ### END SOLUTION
     return S
 
 

@@ -29,9 +29,10 @@ def row_scan(A):
         tile = T.alloc_shared((128, 32), "float32")  # how wide must a row be?
         for k in T.serial(T.ceildiv(N, 32)):
             T.copy(A[bx * 128, k * 32], tile[:, 0:32])
-            for e in T.serial(4):  # your turn: thread t walks along its row, four elements at a time
-                four[e] = 0.0
-                tile[t, e] = four[e] + carry[0]
+            # Your turn: thread t walks along its row, four elements at a time. So far it makes holes.
+            for e in T.unroll(4):
+                four[e] = carry[0]
+                tile[t, e] = four[e]
             T.copy(tile[:, 0:32], S[bx * 128, k * 32])
     return S
 

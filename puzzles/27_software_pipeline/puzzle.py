@@ -28,14 +28,14 @@ def matmul(A, B, block_m: int = 128, block_n: int = 128, block_k: int = 64):
         c = T.alloc_fragment((block_m, block_n), "float32")
         T.clear(c)
         ### BEGIN SOLUTION
-        #| for k in T.serial(T.ceildiv(K, block_k)):  # fetch, wait, multiply: nothing overlaps, and nothing is multiplied yet
-        #|     T.copy(A[by * block_m, k * block_k], a)
-        #|     T.copy(B[k * block_k, bx * block_n], b)
+        #| for k in T.serial(T.ceildiv(K, block_k)):  # fetch, wait: nothing overlaps, and nothing is multiplied yet
         for k in T.Pipelined(T.ceildiv(K, block_k), num_stages=5):
+            ### END SOLUTION
             T.copy(A[by * block_m, k * block_k], a)
             T.copy(B[k * block_k, bx * block_n], b)
+            ### BEGIN SOLUTION
             T.gemm(a, b, c)
-        ### END SOLUTION
+            ### END SOLUTION
         T.copy(c, C[by * block_m, bx * block_n])
     return C
 

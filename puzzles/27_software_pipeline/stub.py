@@ -27,7 +27,7 @@ def matmul(A, B, block_m: int = 128, block_n: int = 128, block_k: int = 64):
         b = T.alloc_shared((block_k, block_n), "float16")
         c = T.alloc_fragment((block_m, block_n), "float32")
         T.clear(c)
-        for k in T.serial(T.ceildiv(K, block_k)):  # fetch, wait, multiply: nothing overlaps, and nothing is multiplied yet
+        for k in T.serial(T.ceildiv(K, block_k)):  # fetch, wait: nothing overlaps, and nothing is multiplied yet
             T.copy(A[by * block_m, k * block_k], a)
             T.copy(B[k * block_k, bx * block_n], b)
         T.copy(c, C[by * block_m, bx * block_n])

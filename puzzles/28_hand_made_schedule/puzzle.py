@@ -30,18 +30,16 @@ def matmul(A, B):
         T.clear(c)
         ### BEGIN SOLUTION
         #| for k in T.Pipelined(T.ceildiv(K, 32), order=[0, 1, 2], stage=[0, 0, 0]):
-        #|     T.copy(A[by * 64, k * 32], a)
-        #|     T.copy(B[k * 32, bx * 64], q)
-        #|     for i, j in T.Parallel(32, 64):
-        #|         b[i, j] = T.cast(q[i, j], "float16")
-        #|     # and the multiplication; then every statement needs its place and its stage
         for k in T.Pipelined(T.ceildiv(K, 32), order=[0, 1, 2, 3], stage=[0, 0, 1, 2]):
+            ### END SOLUTION
             T.copy(A[by * 64, k * 32], a)
             T.copy(B[k * 32, bx * 64], q)
             for i, j in T.Parallel(32, 64):
                 b[i, j] = T.cast(q[i, j], "float16")
+            ### BEGIN SOLUTION
+            #| # The multiplication; then every statement needs its place and its stage.
             T.gemm(a, b, c)
-        ### END SOLUTION
+            ### END SOLUTION
         T.copy(c, C[by * 64, bx * 64])
     return C
 

@@ -33,7 +33,7 @@ def matmul(A, B):
             T.copy(B[k * 32, bx * 64], q)
             for i, j in T.Parallel(32, 64):
                 b[i, j] = T.cast(q[i, j], "float16")
-            # and the multiplication; then every statement needs its place and its stage
+            # The multiplication; then every statement needs its place and its stage.
         T.copy(c, C[by * 64, bx * 64])
     return C
 
