@@ -29,11 +29,12 @@ HERE = str(Path(__file__).resolve().parent)
 #: what a failure's text holds → the kind it is counted as; the first that fits
 KINDS: Sequence[tuple[str, str]] = (
     (r"^Timeout", "over the limit of time"),
-    (r"ModuleNotFoundError|No module named|cannot import name", "needs a package that is not here"),
+    (r"ModuleNotFoundError|No module named|cannot import name|CuTeDSL backend requires", "needs a package that is not here"),
     (r"TL703", "refused by name: not simulated (TL703)"),
     (r"TL70[12]|TL4\d\d|TL5\d\d", "refused by TileLang (TL701, TL702, layouts, budgets)"),
     (r"no machine code|CUDA graphs|not simulate|a real GPU|TileLab simulates", "asks for machine code or a device: refused in words"),
-    (r"in the simulator|TileLab", "refused in words"),
+    (r"'SimAdapter' object has no attribute|'SimKernel' object has no attribute", "looks into TileLang's native adapter"),
+    (r"in the simulator|TileLab simulates", "refused in words"),
 )
 
 
@@ -72,14 +73,16 @@ def run_script(path: Path, seconds: float) -> list[dict[str, Any]]:
     return [{"outcome": "passed" if status == 0 else "failed", "text": "" if status == 0 else text[-3000:], "seconds": took}]
 
 
-def run_tests(path: Path, seconds: float, one: float) -> list[dict[str, Any]]:
-    """Run one file of tests; a row a test."""
+def run_tests(path: Path, seconds: float, one: float, only: Sequence[str] = (), simulated: bool = True) -> list[dict[str, Any]]:
+    """Run one file of tests, or some tests of it; a row a test. Without ``simulated`` they run as on any machine with no GPU."""
     with tempfile.TemporaryDirectory() as scratch:
         outcomes = Path(scratch, "outcomes")
         outcomes.touch()
         command = [
-            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "tilelab.pytest_plugin", "-p", "public_suites",
-            "-p", "no:cacheprovider", "--tilelab-sim", f"--one-test-seconds={one}", path.name,
+            sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "public_suites", "-p", "no:cacheprovider",
+            f"--one-test-seconds={one}",
+            *(("-p", "tilelab.pytest_plugin", "--tilelab-sim") if simulated else ()),
+            *(f"{path.name}::{name}" for name in only), *(() if only else (path.name,)),
         ]  # fmt: skip
         status, text, took = _process(
             command,
@@ -113,10 +116,28 @@ def _process(command: list[str], folder: Path, seconds: float, more: dict[str, s
         return status, said.read(), round(time.monotonic() - began, 2)
 
 
+def mark_alike(path: Path, rows: list[dict[str, Any]], seconds: float, one: float) -> None:
+    """Tell apart the tests that fail in the same words without the simulator: theirs is another release, or another machine."""
+    failed = [r for r in rows if r["outcome"] == "failed" and kind_of(r) == "fails" and not r["test"].startswith("(")]
+    if not failed:
+        return
+    plain = {r["test"]: r for r in run_tests(path, seconds, one, [r["test"] for r in failed], simulated=False)}
+    for row in failed:
+        other = plain.get(row["test"])
+        if other is not None and other["outcome"] == "failed" and _said(other["text"]) == _said(row["text"]):
+            row["outcome"] = "alike"
+
+
+def _said(text: str) -> str:
+    """The first line of an error, without addresses."""
+    lines = [line for line in text.splitlines() if line.startswith("E  ")]
+    return re.sub(r"0x[0-9a-f]+", "", lines[0]) if lines else text[-200:]
+
+
 def kind_of(row: dict[str, Any]) -> str:
     """Name the kind of a row, for the counts."""
     if row["outcome"] != "failed":
-        return str(row["outcome"])
+        return "fails alike without the simulator" if row["outcome"] == "alike" else str(row["outcome"])
     return next((kind for pattern, kind in KINDS if re.search(pattern, row["text"])), "fails")
 
 
@@ -159,6 +180,8 @@ def main() -> int:
         is_test = path.name.startswith("test_")
         with _turn(args.lock):
             done = run_tests(path.resolve(), args.seconds, args.test_seconds) if is_test else run_script(path.resolve(), args.seconds)
+            if is_test:
+                mark_alike(path.resolve(), done, args.seconds, args.test_seconds)
         for row in done:
             row.update(file=str(path.relative_to(args.folder)), kind=kind_of(row))
         rows += done

@@ -181,3 +181,39 @@ else:
     )
     done = shell("run", "s.py")
     assert done.code == 0, done.err
+
+
+def test_elements_of_four_bits_come_in_pairs(shell, tmp_path):
+    (tmp_path / "s.py").write_text(
+        """
+import tilelang, tilelang.language as T, torch
+
+@tilelang.jit(out_idx=[-1])
+def double(n, dtype):
+    @T.prim_func
+    def kernel(A: T.Tensor((n,), dtype), B: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(n):
+                B[i] = T.cast(A[i], "float32") * 2
+    return kernel
+
+@tilelang.jit(out_idx=[-1])
+def same(n, dtype):
+    @T.prim_func
+    def kernel(A: T.Tensor((n,), dtype), B: T.Tensor((n,), dtype)):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(n):
+                B[i] = A[i]
+    return kernel
+
+pairs = torch.arange(0, 256, 17, dtype=torch.uint8, device="cuda")  # 0x00, 0x11, … 0xff
+e2m1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], device="cuda")
+assert torch.equal(double(32, "float4_e2m1fn")(pairs), 2 * e2m1.repeat_interleave(2))
+signed = torch.tensor([*range(8), *range(-8, 0)], device="cuda")
+assert torch.equal(double(32, "int4")(pairs.view(torch.int8)), 2.0 * signed.repeat_interleave(2))
+back = same(32, "float4_e2m1fn")(pairs)
+assert back.shape == (16,) and torch.equal(back.view(torch.uint8), pairs), back
+"""
+    )
+    done = shell("run", "s.py")
+    assert done.code == 0, done.err

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from tilelab import ir
 from tilelab.errors import InputError
 from tilelab.runtime.devices import is_marked
-from tilelab.tensors import bind, evaluated, inputs_of, pointer_tables
+from tilelab.tensors import bind, evaluated, inputs_of, numpy_dtype, pointer_tables
 
 _PACKED = ("float4", "int4", "uint4")
 _said = False
@@ -32,8 +33,9 @@ def bound(program: ir.Program, args: tuple[Any, ...], used: frozenset[str]) -> M
         if value is None and param.name in used:
             raise ArgumentRefused(f"{param.name} is None, and {program.name} uses it", fix="pass a tensor as it is declared")
     sizes: dict[str, Any] = {}
+    unpacked_args = tuple(unpacked(p, a) for p, a in zip(inputs_of(program), args, strict=True))
     try:
-        values = bind(program, args, {}, sizes=sizes)
+        values = bind(program, unpacked_args, {}, sizes=sizes)
     except InputError as error:
         raise ArgumentRefused(error.message, fix=error.fix) from None
     for param, value in zip(inputs_of(program), args, strict=True):
@@ -41,6 +43,36 @@ def bound(program: ir.Program, args: tuple[Any, ...], used: frozenset[str]) -> M
             _check_strides(param, value, sizes)
             _notice_device(param, value)
     return values
+
+
+def unpacked(param: ir.Param, value: Any) -> Any:
+    """Return a tensor of bytes that hold two elements each, as torch has types of 4 bits, with one element a byte; others as they are."""
+    if (
+        param.buffer is None
+        or not param.buffer.dtype.startswith(_PACKED)
+        or not isinstance(value, torch.Tensor)
+        or value.element_size() != 1
+    ):
+        return value
+    if not value.ndim:
+        return value
+    pairs = value.detach().view(torch.uint8).numpy()
+    both = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(*pairs.shape[:-1], -1)
+    if param.buffer.dtype.startswith("int4"):
+        return (
+            (both.astype(np.int8) ^ 8) - 8
+            if numpy_dtype("int4") == np.int8
+            else ((both ^ 8) - 8).astype(np.int8).astype(numpy_dtype("int4"))
+        )
+    return both.view(numpy_dtype("float4_e2m1fn")) if param.buffer.dtype.startswith("float4") else both.astype(numpy_dtype("uint4"))
+
+
+def packed(array: Any) -> Any:
+    """Return an array of 4-bit elements as bytes of two; others as they are."""
+    if not str(array.dtype).startswith(_PACKED) or not array.ndim or array.shape[-1] % 2:
+        return array
+    bits = np.ascontiguousarray(array).view(np.uint8) & 15
+    return bits[..., 0::2] | (bits[..., 1::2] << 4)
 
 
 def pointed(program: ir.Program, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -89,8 +121,11 @@ def used_params(program: ir.Program) -> frozenset[str]:
 def _check_strides(param: ir.Param, tensor: torch.Tensor, sizes: Mapping[str, Any]) -> None:
     """TileLang takes strides as declared, those of C order unless T.StridedTensor says otherwise; of an axis of one element, any."""
     assert param.buffer is not None
-    packed = param.buffer.dtype.startswith(_PACKED)  # torch counts bytes there
-    declared = [] if packed else [evaluated(e, sizes) for e in param.buffer.strides]
+    halves = param.buffer.dtype.startswith(_PACKED)  # torch counts bytes there
+    declared = [evaluated(e, sizes) for e in param.buffer.strides]
+    if halves and any(not isinstance(s, int) for s in declared):
+        return
+    declared = [] if halves else declared
     wanted = declared or _c_order(tensor.shape)
     for want, has, n in zip(wanted, tensor.stride(), tensor.shape, strict=True):
         if n > 1 and isinstance(want, int) and want != has:

@@ -11,7 +11,9 @@ from tilelang.jit.adapter.base import BaseKernelAdapter
 from tilelang.jit.kernel import JITKernel
 
 from tilelab.finding import KernelRefused
+from tilelab.runtime.arguments import bound, packed, pointed, used_params
 from tilelab.runtime.devices import mark, plainly
+from tilelab.tensors import to_torch
 from tilelab.trace import Trace
 
 #: findings after which a kernel has no result: the launch raises them
@@ -44,9 +46,6 @@ class SimKernel(JITKernel):  # type: ignore[misc]
             return self._simulate(args)
 
     def _simulate(self, args: tuple[Any, ...]) -> Any:
-        from tilelab.runtime.arguments import bound, pointed, used_params
-        from tilelab.tensors import to_torch
-
         wanted = [i for i in range(len(self.program.params)) if i not in self.program.outputs]
         if len(args) != len(wanted):
             raise ValueError(f"Kernel expected {len(wanted)} inputs, but {len(args)} are provided.")
@@ -64,7 +63,7 @@ class SimKernel(JITKernel):  # type: ignore[misc]
             for key, tensor in parts.items():
                 if key in trace.outputs and isinstance(tensor, torch.Tensor):
                     _write_back(tensor.detach(), trace.outputs[key])
-        return _result(trace, lambda array: mark(to_torch(array)))
+        return _result(trace, [self.adapter.params[i].torch_dtype() for i in program.outputs])
 
     @property
     def artifact(self) -> Any:
@@ -135,18 +134,21 @@ def _list(out_idx: Any) -> Any:
 
 
 def _write_back(tensor: torch.Tensor, array: Any) -> None:
-    from tilelab.tensors import to_torch
-
-    made = to_torch(array)
-    if tensor.dtype != made.dtype and made.dtype == torch.uint8:  # float4: one element a byte → two
-        low, high = made[..., 0::2], made[..., 1::2]
-        made = (low | (high << 4)).view(tensor.dtype)
+    made = _torch(array)
+    if tensor.dtype != made.dtype and made.element_size() == tensor.element_size():
+        made = made.view(tensor.dtype)
     tensor.copy_(made.view(tensor.shape) if made.shape != tensor.shape else made)
 
 
-def _result(trace: Trace, convert: Callable[[Any], Any]) -> Any:
+def _torch(array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """An array as a torch tensor, elements of 4 bits in pairs as torch keeps them; ``dtype`` says what the bytes are called."""
+    made: torch.Tensor = to_torch(packed(array))
+    return made.view(dtype) if dtype is not None and made.dtype != dtype and made.element_size() == dtype.itemsize else made
+
+
+def _result(trace: Trace, dtypes: list[torch.dtype]) -> Any:
     if trace.result is None:
         return None
-    if isinstance(trace.result, tuple | list):
-        return list(map(convert, trace.result))
-    return convert(trace.result)
+    results = trace.result if isinstance(trace.result, tuple | list) else (trace.result,)
+    made = [mark(_torch(array, dtype)) for array, dtype in zip(results, dtypes, strict=True)]
+    return made if isinstance(trace.result, tuple | list) else made[0]
