@@ -146,6 +146,24 @@ def test_a_loop_of_at_most_one_turn_loses_its_test(run, tiles, workers, found):
     assert ("TL802" in codes(run(k, A=np.ones((tiles, 32), np.float32)))) == found
 
 
+@pytest.mark.parametrize(("n", "found"), [(20, True), (100, False)])
+def test_a_strided_loop_from_the_thread_on_loses_its_test_too(run, n, found):
+    @T.prim_func
+    def k(A: T.Tensor((n,), "float32"), O: T.Tensor((n,), "float32")):
+        with T.Kernel(1, threads=32):
+            t = T.get_thread_binding()
+            s = T.alloc_shared((n,), "float32")
+            for i in T.serial(t, n, 32):
+                s[i] = A[i]
+            T.sync_threads()
+            for i in T.Parallel(n):
+                O[i] = s[i]
+
+    trace = run(k, A=np.arange(n, dtype=np.float32))
+    assert codes(trace) == (["TL802"] if found else [])
+    np.testing.assert_array_equal(trace.outputs["O"], np.arange(n))
+
+
 @pytest.mark.parametrize(("threads", "found"), [(1, ["TL203"]), (32, [])])
 def test_a_bulk_store_elects_a_thread_of_a_whole_warp(run, threads, found):
     @T.prim_func

@@ -61,8 +61,8 @@ def lost_guard(s: ir.For, ctx: Context, ranges: Mapping[ir.Var, tuple[int, int]]
     return {
         "key": ("guard", s.loc and (s.loc.file, s.loc.line)),
         "code": "TL802",
-        "message": "this loop has one turn or none, depending on the block: TileLang 0.1.15 takes it for one turn always, so that blocks "
-        "that have nothing to do do it all the same.",
+        "message": "this loop has one turn or none: TileLang 0.1.15 takes it for one turn always, so that blocks or threads that have "
+        "nothing to do do it all the same.",
         "loc": s.loc,
         "fix": "loop over the greatest number of turns, with the test inside: if tile < tiles: …",
         "evidence": {"least": 0, "most": 1},
