@@ -41,7 +41,7 @@ def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
 # %%
 rng = np.random.default_rng(0)
 a, b = rng.standard_normal((70, 200)).astype(np.float16), rng.standard_normal((200, 72)).astype(np.float16)
-trace = tilelab.simulate(matmul, a, b, threads=256, num_stages=3, row_major=1)
+trace = tilelab.simulate(matmul, a, b, consts={"threads": 256, "num_stages": 3, "row_major": 1})
 print("largest error:", np.abs(trace.result - a.astype(np.float64) @ b.astype(np.float64)).max())
 trace.findings
 

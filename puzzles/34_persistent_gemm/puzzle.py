@@ -54,7 +54,7 @@ def matmul(A, B, workers: int = 108, block: int = 128, block_k: int = 32):
 # %%
 rng = np.random.default_rng(0)
 a, b = rng.standard_normal((300, 72)).astype(np.float16), rng.standard_normal((72, 520)).astype(np.float16)
-trace = tilelab.simulate(matmul, a, b, workers=4)
+trace = tilelab.simulate(matmul, a, b, consts={"workers": 4})
 print("largest error:", np.abs(trace.result - a.astype(np.float64) @ b.astype(np.float64)).max())
 trace.findings
 
