@@ -11,6 +11,7 @@ from tilelab.course import percent
 from tilelab.course.card import Puzzle
 from tilelab.course.catalog import folders, puzzle
 from tilelab.course.generate import solution_file
+from tilelab.course.gradebook import grade_cell
 from tilelab.errors import InputError
 from tilelab.files import write_bytes, write_text
 from tilelab.grader.spec import KINDS
@@ -75,7 +76,7 @@ def nbgrader_notebook(p: Puzzle, lang: str) -> dict[str, object]:
             source = "\n".join(line for line in source.split("\n") if not line.strip().startswith(percent.STARTER))
         cells.append(percent.Cell(kind=c.kind, source=source, metadata=meta))
     test = f"report = puzzle.check({p.spec.entry})\nprint(report)\nreport.score"
-    cells.append(percent.Cell(kind="code", source=test, metadata={"nbgrader": _nbgrader(f"{p.id}-grade", points=100)}))
+    cells.append(percent.Cell(kind="code", source=test, metadata={"nbgrader": _nbgrader(grade_cell(p), points=100)}))
     return percent.notebook(cells, {"tilelab": {"lang": lang, "puzzle": p.id}})
 
 

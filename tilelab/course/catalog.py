@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from tilelab.course.card import Puzzle
@@ -44,8 +45,16 @@ def _find(name: str | int | Path) -> Puzzle:
 
 
 def puzzles() -> list[Puzzle]:
-    """Return all puzzles, in the order of the road."""
-    return [puzzle(path) for path in folders()]
+    """Return all puzzles, in the order of the road; a broken one of a pack is told on stderr and left out."""
+    own, out = roots()[:1], []
+    for path in folders():
+        try:
+            out.append(puzzle(path))
+        except InputError as e:
+            if path.parent in own:
+                raise
+            print(f"tilelab: left out {path.name}: {e}", file=sys.stderr)
+    return out
 
 
 def folders() -> list[Path]:
@@ -65,8 +74,17 @@ def roots() -> list[Path]:
     """
     package = Path(__file__).resolve().parents[1]
     own = [p for p in (package.parent / "puzzles", package / "_puzzles") if p.is_dir()][:1]
-    packs = [Path(f).parent for e in entry_points(group="tilelab.puzzles") if (f := getattr(e.load(), "__file__", None))]
-    return [*own, *(p for p in packs if p.is_dir())]
+    packs = [_pack(e) for e in entry_points(group="tilelab.puzzles")]
+    return [*own, *(p for p in packs if p is not None and p.is_dir())]
+
+
+def _pack(entry: EntryPoint) -> Path | None:
+    try:
+        file = getattr(entry.load(), "__file__", None)
+    except Exception as e:  # a pack is somebody else's code
+        print(f"tilelab: the pack {entry.name!r} cannot be imported: {type(e).__name__}: {e}", file=sys.stderr)
+        return None
+    return Path(file).parent if file else None
 
 
 @lru_cache(maxsize=256)

@@ -210,7 +210,7 @@ def expected(spec: Spec, case: Case, inputs: Mapping[str, Array | None]) -> Expe
     kw = {n: a for n, a in wide.items() if a is not None}
     names = [t.name for t in (*(a for a in spec.arguments if a.role != "in"), *spec.returns)]
     with np.errstate(all="ignore"):
-        values = oracle.by_name(oracle.call(functions["oracle"], kw, case.sizes), names)
+        values = oracle.by_name(oracle.call(oracle.need(spec.folder / "oracle.py", "oracle"), kw, case.sizes), names)
         scale = functions.get("magnitude")
         scales = oracle.by_name(oracle.call(scale, kw, case.sizes), names) if scale else {}
     return Expected(outputs=values, magnitudes=scales)

@@ -10,15 +10,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilelab.errors import InputError
+
 Array = NDArray[Any]
 
 
 @cache
 def load(path: Path) -> Mapping[str, Any]:
-    """Return the functions of an ``oracle.py``: our own file, beside ``puzzle.toml``."""
+    """Return the functions of an ``oracle.py``: the author's own file, beside ``puzzle.toml``.
+
+    Raises:
+        InputError: It is missing, or cannot be run.
+    """
     namespace: dict[str, Any] = {"__name__": "oracle", "__file__": str(path)}
-    exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
+    try:
+        exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
+    except Exception as e:
+        raise InputError(f"{path} cannot be run: {type(e).__name__}: {e}", fix="it is the author's: tell them") from None
     return namespace
+
+
+def need(path: Path, name: str) -> Any:
+    """Return a function that an ``oracle.py`` must have.
+
+    Raises:
+        InputError: It has none of that name.
+    """
+    function = load(path).get(name)
+    if not callable(function):
+        raise InputError(f"{path} defines no {name}()", fix="it is the author's: tell them")
+    return function
 
 
 def call(function: Any, arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
@@ -36,6 +57,8 @@ def taken(function: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 def by_name(value: Any, names: Sequence[str]) -> dict[str, Array]:
     """Return what an oracle returned (an array, or a tuple of them) by output name."""
     values = value if isinstance(value, tuple) else (value,)
+    if len(values) != len(names):
+        raise InputError(f"the oracle returns {len(values)} arrays; the puzzle has {', '.join(names)}", fix="it is the author's: tell them")
     return dict(zip(names, map(np.asarray, values), strict=True))
 
 
