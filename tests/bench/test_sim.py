@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from tilelab.bench import sim
+from tilelab.bench import sim, sim_startup
 from tilelab.cli import main
 from tilelab.errors import InputError
 
@@ -40,13 +40,30 @@ def test_a_wrong_result_is_never_timed():
 def test_bars_compare_with_the_right_side():
     case = dataclasses.replace(sim.CASES[0], bars={"triton": 50, "torch": 0.1})
     rows = [
-        {"case": case.name, "variant": v, "median_ms": t}
+        {"case": case.name, "variant": v, "median_ms": t, "min_ms": t / 2 if v == "checks" else t}
         for v, t in (("checks", 10.0), ("no checks", 4.0), ("torch", 2.0), ("triton", 400.0))
     ]
     bars = {b["text"]: (b["value"], b["met"]) for b in sim._bars([case], rows)}
     assert bars["at least 50× faster than triton"] == (40.0, False)
     assert bars["within 10× of torch"] == (5.0, True)
     assert bars["checks cost at most 3×"] == (2.5, True)
+    least = {b["text"]: b["least"] for b in sim._bars([case], rows)}
+    assert least == {"at least 50× faster than triton": 80.0, "within 10× of torch": 2.5, "checks cost at most 3×": 1.25}
+
+
+def test_rounds_show_how_steady_the_machine_is():
+    record = sim.run(["row sum"], seconds=0.02, variants=("checks", "torch"), rounds=3, progress=lambda _: None)
+    for r in record["results"]:
+        assert len(r["rounds_ms"]) == 3
+        assert r["min_ms"] <= min(r["rounds_ms"])
+    assert len(record["machine"]["load"]) == 4
+    assert main(["bench", "sim", "--rounds", "0"]) == 2
+
+
+def test_starting_is_timed_in_processes_of_their_own():
+    found = sim_startup.measure(runs=2)
+    assert 0 < found["seconds"]["python"]["min_s"] < found["seconds"]["help"]["min_s"]
+    assert [b["text"] for b in found["bars"]] == ["import tilelab over bare Python within 0.05 s", "tilelab --help within 0.3 s"]
 
 
 def test_equal_work_in_every_case():
