@@ -31,7 +31,7 @@ def stream_k(M: int, N: int, K: int) -> Work:
 
     kind = torch.bfloat16
     sets = [
-        tuple(draw("random", *s, dtype=kind) for s in ((M, K), (N, K))) + (torch.empty(M, N, dtype=kind, device="cuda"),) for _ in range(4)
+        (draw("random", M, K, dtype=kind), draw("random", N, K, dtype=kind), torch.empty(M, N, dtype=kind, device="cuda")) for _ in range(4)
     ]
 
     def error() -> float:
