@@ -30,7 +30,7 @@ def matmul(A, B, workers: int = 108, block: int = 128, block_k: int = 32):
         c = T.alloc_fragment((block, block), "float32")
         ### BEGIN SOLUTION
         #| # Worker w makes one tile, of zeros. Which others are its own, and when is there none left?
-        #| T.clear(c)
+        #| T.fill(c, 0.0)
         #| T.copy(c, C[w // across * block, w % across * block])
         for turn in T.serial(T.ceildiv(tiles, workers)):
             tile = turn * workers + w

@@ -29,7 +29,7 @@ def matmul(A, B, workers: int = 108, block: int = 128, block_k: int = 32):
         b = T.alloc_shared((block_k, block), "float16")
         c = T.alloc_fragment((block, block), "float32")
         # Worker w makes one tile, of zeros. Which others are its own, and when is there none left?
-        T.clear(c)
+        T.fill(c, 0.0)
         T.copy(c, C[w // across * block, w % across * block])
     return C
 

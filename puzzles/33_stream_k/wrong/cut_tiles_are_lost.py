@@ -34,5 +34,5 @@ def matmul(A, B, workers: int = 108, block: int = 128, block_k: int = 32):
                     for i, j in T.Parallel(block, block):
                         if tile // across * block + i < M and tile % across * block + j < N:
                             T.atomic_add(C[tile // across * block + i, tile % across * block + j], c[i, j])
-                    T.clear(c)
+                    T.fill(c, 0.0)
     return C
