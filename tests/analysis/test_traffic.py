@@ -57,3 +57,40 @@ def test_symbolic_sizes_are_counted_where_they_are_given(n):
     assert traffic(program) is None
     size = next(e for e in program.params[0].buffer.shape if isinstance(e, ir.Var))
     assert traffic(program, {size: n}).bytes_moved == 8 * n
+
+
+@tilelang.jit
+def by_roles(A):
+    A: T.Tensor[[64, 64], T.float16]
+    B = T.empty((64, 64), "float16")
+    with T.Kernel(1, threads=256):
+        s = T.alloc_shared((64, 64), "float16")
+        ready = T.alloc_barrier([1])
+        if T.get_thread_binding() >= 128:
+            T.tma_copy(A, s, barrier=ready[0])
+            if T.shuffle_elect(128):
+                T.mbarrier_arrive(ready[0])
+        else:
+            T.mbarrier_wait_parity(ready[0], 0)
+            T.copy(s, B)
+    return B
+
+
+def test_a_tile_operation_of_a_role_is_one_for_all_its_threads():
+    moved = traffic(program_of(by_roles, np.zeros((64, 64), np.float16)))
+    assert (moved.bytes_read, moved.bytes_written) == (64 * 64 * 2, 64 * 64 * 2)
+
+
+@tilelang.jit
+def far_too_many(A):
+    N = T.const("N")
+    A: T.Tensor[[N], T.float32]
+    with T.Kernel(T.ceildiv(N, 256), 1024, threads=256) as (bx, by):
+        t = T.get_thread_binding()
+        if bx * 256 + t + by < N:
+            A[bx * 256 + t] = 1.0
+
+
+def test_what_cannot_be_held_is_not_predicted():
+    size = 1 << 24  # 2³⁴ pairs of blocks and threads
+    assert traffic(program_of(far_too_many, consts={"N": size})) is None

@@ -20,7 +20,7 @@ from tilelab.analysis.expr import dtype_bits
 
 Array = NDArray[Any]
 _AXES = 15  # three of the grid, three of the block, the rest for loops
-_MOST_POINTS = 1 << 25
+_MOST_POINTS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +88,14 @@ class _Counter:
     def __init__(self, sizes: Mapping[ir.Var, int] | None = None) -> None:
         self.read_bits = 0
         self.written_bits = 0
+        self.threads: tuple[int, ...] = ()  # the axes of the threads' numbers
         self.sizes = {v: np.full((1,) * _AXES, n, np.int64) for v, n in (sizes or {}).items()}
 
     def launch(self, n: ir.Launch) -> None:
         scope = _Scope(self.sizes, np.ones((1,) * _AXES, bool), ())
         for var, extent in zip(n.block_vars, n.grid, strict=False):
             scope = scope.with_axis(var, np.zeros((1,) * _AXES, np.int64), _known(extent, scope))
+        self.threads = tuple(range(len(scope.shape), len(scope.shape) + min(len(n.thread_vars), len(n.threads))))
         for var, extent in zip(n.thread_vars, n.threads, strict=False):
             scope = scope.with_threads(var, int(_known(extent, scope).max()))
         self.body(n.body, scope)
@@ -116,6 +118,8 @@ class _Counter:
             elif isinstance(s, ir.If):
                 self.loads(s.cond, scope)
                 cond = _value(s.cond, scope)
+                if cond is not None:
+                    _spread(scope.mask, cond)
                 yes = scope.mask if cond is None else scope.mask & cond.astype(bool)
                 no = scope.mask if cond is None else scope.mask & ~cond.astype(bool)
                 self.body(s.then, _Scope(scope.values, yes, scope.shape))
@@ -132,7 +136,9 @@ class _Counter:
                 self.leaf(s, scope)
 
     def leaf(self, s: ir.Stmt, scope: _Scope) -> None:
-        """Count a statement without a body."""
+        """Count a statement without a body; a tile operation is one for all threads of a role."""
+        if isinstance(s, ir.Tile) and any(scope.mask.shape[a] > 1 for a in self.threads):
+            scope = _Scope(scope.values, np.asarray(scope.mask.any(axis=self.threads, keepdims=True)), scope.shape)
         for e in ir.children(s):
             self.loads(e, scope)
 
@@ -156,13 +162,17 @@ class _Counter:
                 if extents is not None:
                     raise Unpredictable
                 continue  # an index that comes from data: taken to be in bounds
-            spread = np.broadcast_shapes(count.shape, start.shape, length.shape)
-            if np.prod(spread, dtype=float) > _MOST_POINTS:
-                raise Unpredictable
+            _spread(count, start, length)
             count = count * np.clip(np.minimum(start + length, size) - np.maximum(start, 0), 0, None)
         bits = scope.total(count) * dtype_bits(buffer.dtype)
         self.read_bits += bits if "r" in how else 0
         self.written_bits += bits if "w" in how else 0
+
+
+def _spread(*arrays: Array) -> None:
+    """Refuse what together would have too many points to be held."""
+    if np.prod(np.broadcast_shapes(*(a.shape for a in arrays)), dtype=float) > _MOST_POINTS:
+        raise Unpredictable
 
 
 def _known(e: ir.Expr, scope: _Scope) -> Array:
@@ -187,6 +197,7 @@ def _value(e: ir.Expr, scope: _Scope) -> Array | None:
         a, b = _value(e.a, scope), _value(e.b, scope)
         if a is None or b is None or (e.op in _DIVIDE and not b.all()):
             return None
+        _spread(a, b)
         out: Array = _OPS[e.op](a, b)
         return out
     return None
