@@ -133,3 +133,24 @@ def conditions_with_hints():
                 O[0] = 0.0
 
     return k
+
+
+rows = np.arange(128, dtype=np.float32).reshape(4, 32)
+
+
+@snippet({"B": rows.sum(axis=1)}, covers=["tvm_thread_allreduce", "comm_reducer", "attr", "evaluate"], A=rows)
+def one_sum_over_a_thread_axis():
+    @T.prim_func
+    def k(A: T.Tensor((4, 32), "float32"), B: T.Tensor((4,), "float32")):
+        with T.Kernel(1, threads=(4, 32)):
+            n = T.get_thread_binding(0)
+            j = T.get_thread_binding(1)
+            mine = T.alloc_local((1,), "float32")
+            total = T.alloc_local((1,), "float32")
+            mine[0] = A[n, j]
+            with T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "reduce_scope", T.reinterpret(T.uint64(0), dtype="handle")):
+                T.evaluate(T.tvm_thread_allreduce(T.uint32(1), mine[0], True, total[0], j, dtype="handle"))
+            if j == 0:
+                B[n] = total[0]
+
+    return k
