@@ -147,7 +147,7 @@ class LoopCompiler(ExprCompiler):
                     at += by
             finally:
                 fr.mask, fr.live, fr.skip = old, live, skip
-                run.steps(top if isinstance(n, np.ndarray) else n)
+                run.steps(min(at, top) if isinstance(n, np.ndarray) else n)  # lanes that are off may hold any extent
 
         if gen is None:
             if not leaves and not lo.axes and not extent.axes:
