@@ -40,7 +40,18 @@ def gradients(q, k, v, dout, out, lse, p, cu_q, cu_k):
     sizes = (p.batch, p.heads, p.kv_heads, p.tokens_q, p.tokens_k, rows, p.longest_q, p.longest_k, p.dim, p.dim_v)
     kernel = attention_backward.portable.get_tir(*sizes, p.causal, p.window, p.varlen, p.dtype, p.scale)
     main = simulate(
-        kernel, q, k, v, dout, before["LSE"], before["Delta"], cu_q, cu_k, before["dQ"].nan_to_num(0), torch.zeros_like(k), torch.zeros_like(v)
+        kernel,
+        q,
+        k,
+        v,
+        dout,
+        before["LSE"],
+        before["Delta"],
+        cu_q,
+        cu_k,
+        before["dQ"].nan_to_num(0),
+        torch.zeros_like(k),
+        torch.zeros_like(v),
     )
     kernel = attention_backward.finish.get_tir(p.batch, p.heads, p.tokens_q, rows, p.longest_q, p.dim, p.varlen, p.dtype, p.scale)
     return simulate(kernel, main["dQ"], cu_q, torch.zeros_like(q))["dQ"], main["dK"], main["dV"]
@@ -48,7 +59,13 @@ def gradients(q, k, v, dout, out, lse, p, cu_q, cu_k):
 
 @pytest.mark.parametrize(
     ("sq", "sk", "causal", "window", "dims"),
-    [(70, 100, False, 0, (64, 64)), (100, 70, True, 0, (64, 64)), (90, 90, True, 20, (64, 64)), (40, 33, True, 0, (192, 128)), (1, 65, True, 0, (64, 64))],
+    [
+        (70, 100, False, 0, (64, 64)),
+        (100, 70, True, 0, (64, 64)),
+        (90, 90, True, 20, (64, 64)),
+        (40, 33, True, 0, (192, 128)),
+        (1, 65, True, 0, (64, 64)),
+    ],
 )
 def test_attention_backward(sq, sk, causal, window, dims):
     q, dout = randn(1, sq, 2, dims[0]), randn(1, sq, 2, dims[1], seed=3)
@@ -93,7 +110,9 @@ def test_sparse_mla_both_ways():
     heads, tokens, indices = 8, 60, picks(3, 40, 60)
     q, kv, dout = randn(3, heads, 576), randn(tokens, 576), randn(3, heads, 512)
     lengths = torch.full((3,), 40, dtype=torch.int32)
-    o = simulate(mla.portable.get_tir(heads, 1), q, kv, indices, lengths, torch.zeros(1, 3, heads, 512).bfloat16(), torch.zeros(1, 3, heads))
+    o = simulate(
+        mla.portable.get_tir(heads, 1), q, kv, indices, lengths, torch.zeros(1, 3, heads, 512).bfloat16(), torch.zeros(1, 3, heads)
+    )
     exact_q, exact_kv = q.double().requires_grad_(), kv.double().requires_grad_()
     want, lse = sparse_mla.reference(exact_q, exact_kv, indices)
     assert error(o["O"][0], want.detach()) < BOUND
@@ -101,7 +120,9 @@ def test_sparse_mla_both_ways():
     assert float(o["O"][0, 1].abs().max()) == 0
     want[[0, 2]].backward(dout[[0, 2]].double())
     delta = torch.linalg.vecdot(dout.float(), o["O"][0].float())
-    got = simulate(sparse_mla.gradient.get_tir(heads), q, kv, indices, dout, o["LSE"][0], delta, torch.zeros_like(q), torch.zeros(tokens, 576))
+    got = simulate(
+        sparse_mla.gradient.get_tir(heads), q, kv, indices, dout, o["LSE"][0], delta, torch.zeros_like(q), torch.zeros(tokens, 576)
+    )
     assert error(got["dQ"], exact_q.grad) < BOUND
     assert error(got["dKV"], exact_kv.grad) < BOUND
     assert float(got["dQ"][1].abs().max()) == 0

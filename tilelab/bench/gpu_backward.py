@@ -58,8 +58,8 @@ def cases() -> list[Case]:
     return [
         Case(
             family="backward", name=f"bwd d128 {16384 // length}x{length} {'causal' if causal else 'full'}",
-            flops=10.0 * 16384 * length * HEADS * DIM * (0.5 if causal else 1.0), bytes=2.0 * 8 * 16384 * HEADS * DIM, bound=8e-3, rival="cudnn",
-            bar=0.85, aim=1.0, make=partial(work, 16384 // length, length, causal),
+            flops=10.0 * 16384 * length * HEADS * DIM * (0.5 if causal else 1.0), bytes=2.0 * 8 * 16384 * HEADS * DIM, bound=8e-3,
+            rival="cudnn", bar=0.85, aim=1.0, make=partial(work, 16384 // length, length, causal),
         )
         for causal in (False, True)
         for length in (4096, 8192, 16384)

@@ -2,20 +2,15 @@
 backward.
 
 Dense: q [B, Sq, H, D], k [B, Sk, Hk, D], v [B, Sk, Hk, Dv] → out [B, Sq, H, Dv]. Packed sequences (varlen): the first two axes are one,
-[tokens, H, D],
-and cu_q, cu_k [B + 1] int32 say where each sequence begins. H is a multiple of Hk (grouped-query attention). lse [H, tokens] float32,
-natural.
-``causal`` aligns the last query with the last key; ``window = w`` (causal only) lets a query see its last w keys. A query that sees no
-key gives
-0, and an LSE of −inf. bfloat16 or float16, D and Dv multiples of 64 up to 256 (256: tiles of 80 keys).
+[tokens, H, D], and cu_q, cu_k [B + 1] int32 say where each sequence begins. H is a multiple of Hk (grouped-query attention). lse [H,
+tokens] float32, natural. ``causal`` aligns the last query with the last key; ``window = w`` (causal only) lets a query see its last w
+keys. A query that sees no key gives 0, and an LSE of −inf. bfloat16 or float16, D and Dv multiples of 64 up to 256 (256: tiles of 80
+keys).
 
-``hopper`` follows FlashAttention-3 (Shah et al. 2024, https://arxiv.org/abs/2407.08608), written anew in TileLang: a producer warp
-brings K and V tiles
-with TMA; two consumer warpgroups own 64 queries each and take turns at the tensor cores (named barriers), so that one's softmax hides
-behind the
-other's products; inside a warpgroup the scores of the next tile are in flight while the probabilities of this one are multiplied with V.
-Tiles run from
-the last key to the first, so that masked tiles come first.
+``hopper`` follows FlashAttention-3 (Shah et al. 2024, https://arxiv.org/abs/2407.08608), written anew in TileLang: a producer warp brings
+K and V tiles with TMA; two consumer warpgroups own 64 queries each and take turns at the tensor cores (named barriers), so that one's
+softmax hides behind the other's products; inside a warpgroup the scores of the next tile are in flight while the probabilities of this
+one are multiplied with V. Tiles run from the last key to the first, so that masked tiles come first.
 
 Two numbers (128 queries × 128 keys, D 128): 2048 tensor cycles, and 1024 cycles of the special function unit for the exponentials.
 """
@@ -85,8 +80,9 @@ def hopper(
             l[r] = l[r] * al[r] + rs[r]
 
     @T.macro
-    def consume(wg, q, k, v, asked, k_full, k_free, v_full, v_free, O, LSE, row, q0, lq, lk, head, last, n, S, P, acc, out, m, mn, ms,
-        al, rs, l):
+    def consume(
+        wg, q, k, v, asked, k_full, k_free, v_full, v_free, O, LSE, row, q0, lq, lk, head, last, n, S, P, acc, out, m, mn, ms, al, rs, l
+    ):
         T.inc_max_nreg(240)
         T.fill(acc, 0)
         T.fill(m, none)
@@ -204,9 +200,22 @@ def hopper(
 
 @tilelang.jit
 def portable(
-    batch: int, heads: int, kv_heads: int, tokens_q: int, tokens_k: int, longest_q: int, longest_k: int, dim: int = 128, dim_v: int = 128,
-    causal: bool = False, window: int = 0, varlen: bool = False, dtype: str = "bfloat16", scale: float = 128**-0.5, bn: int = 64,
-        bm: int = 64,
+    batch: int,
+    heads: int,
+    kv_heads: int,
+    tokens_q: int,
+    tokens_k: int,
+    longest_q: int,
+    longest_k: int,
+    dim: int = 128,
+    dim_v: int = 128,
+    causal: bool = False,
+    window: int = 0,
+    varlen: bool = False,
+    dtype: str = "bfloat16",
+    scale: float = 128**-0.5,
+    bn: int = 64,
+    bm: int = 64,
     threads: int = 128,
 ) -> Any:
     """The same function for every target with tensor cores, with the same arguments."""
@@ -215,10 +224,13 @@ def portable(
 
     @T.prim_func
     def main(
-        Q: T.Tensor((tokens_q, heads, dim), dtype), K: T.Tensor((tokens_k, kv_heads, dim), dtype), V: T.Tensor((tokens_k, kv_heads,
-            dim_v), dtype),
-        cu_q: T.Tensor((batch + 1,), "int32"), cu_k: T.Tensor((batch + 1,), "int32"),
-        O: T.Tensor((tokens_q, heads, dim_v), dtype), LSE: T.Tensor((heads, tokens_q), "float32"),
+        Q: T.Tensor((tokens_q, heads, dim), dtype),
+        K: T.Tensor((tokens_k, kv_heads, dim), dtype),
+        V: T.Tensor((tokens_k, kv_heads, dim_v), dtype),
+        cu_q: T.Tensor((batch + 1,), "int32"),
+        cu_k: T.Tensor((batch + 1,), "int32"),
+        O: T.Tensor((tokens_q, heads, dim_v), dtype),
+        LSE: T.Tensor((heads, tokens_q), "float32"),
     ):
         with T.Kernel(T.ceildiv(longest_q, bm), heads, batch, threads=threads) as (x, head, b):
             q, k, v = T.alloc_shared((bm, dim), dtype), T.alloc_shared((bn, dim), dtype), T.alloc_shared((bn, dim_v), dtype)
@@ -245,11 +257,13 @@ def portable(
             for j in T.serial(T.ceildiv(lk, bn)):
                 if not causal or j * bn < row + bm + lk - lq:
                     for r, c in T.Parallel(bn, dim):
-                        k[r, c] = T.if_then_else(j * bn + r < lk, K[T.min(k0 + j * bn + r, tokens_k - 1), head // (heads // kv_heads),
-                            c], 0)
+                        k[r, c] = T.if_then_else(
+                            j * bn + r < lk, K[T.min(k0 + j * bn + r, tokens_k - 1), head // (heads // kv_heads), c], 0
+                        )
                     for r, c in T.Parallel(bn, dim_v):
-                        v[r, c] = T.if_then_else(j * bn + r < lk, V[T.min(k0 + j * bn + r, tokens_k - 1), head // (heads // kv_heads),
-                            c], 0)
+                        v[r, c] = T.if_then_else(
+                            j * bn + r < lk, V[T.min(k0 + j * bn + r, tokens_k - 1), head // (heads // kv_heads), c], 0
+                        )
                     T.gemm(q, k, S, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
                     for r, c in T.Parallel(bm, bn):
                         last = row + r + lk - lq
@@ -325,7 +339,9 @@ def describe(
     heads, dim = q.shape[-2:]
     kv_heads, dim_v = v.shape[-2:]
     checks.require(k.shape[-1] == dim, f"q and k must have the same last axis, but they have {dim} and {k.shape[-1]}")
-    checks.require(k.shape[:-1] == v.shape[:-1], f"k and v must agree but for the last axis, but they are {tuple(k.shape)} and {tuple(v.shape)}")
+    checks.require(
+        k.shape[:-1] == v.shape[:-1], f"k and v must agree but for the last axis, but they are {tuple(k.shape)} and {tuple(v.shape)}"
+    )
     checks.require(heads % kv_heads == 0, f"the number of q's heads, {heads}, must be a multiple of k's, {kv_heads}")
     for name, value in (("D", dim), ("Dv", dim_v)):
         checks.require(value % 64 == 0 and value <= 256, f"{name} must be a multiple of 64 up to 256, but it is {value}")

@@ -1,16 +1,19 @@
-"""FlashAttention backward, and both directions as a ``torch.autograd.Function``: the scores are computed again, tile by tile, and never stored.
+"""FlashAttention backward, and both directions as a ``torch.autograd.Function``: the scores are computed again, tile by tile, and never
+stored.
 
-From q, k, v, out and dout (shapes, masks and packed sequences as in ``attention``) and lse [H, tokens] float32 come dq, dk and dv. Three kernels:
-``prepare`` works out delta = Σ dout · out of each row, and zeroes the float32 sum of dq; the main one owns a tile of keys and walks over the
-queries that see it (of all query heads that share the key head), adding its part of dq to that sum; ``finish`` scales and rounds dq. The sum is an
-atomic one: dq may differ in its last bits from run to run; dk and dv do not.
+From q, k, v, out and dout (shapes, masks and packed sequences as in ``attention``) and lse [H, tokens] float32 come dq, dk and dv. Three
+kernels: ``prepare`` works out delta = Σ dout · out of each row, and zeroes the float32 sum of dq; the main one owns a tile of keys and
+walks over the queries that see it (of all query heads that share the key head), adding its part of dq to that sum; ``finish`` scales and
+rounds dq. The sum is an atomic one: dq may differ in its last bits from run to run; dk and dv do not.
 
-``hopper`` (head sizes 64 and 128) follows the schedule of FlashAttention-3's backward (Shah et al. 2024, https://arxiv.org/abs/2407.08608), written
-anew in TileLang. Each of two warpgroups owns 64 keys and holds their dk and dv in registers; scores are transposed, so that Pᵀ and dSᵀ go to their
-products from registers; only dS crosses over through shared memory, for dq. The scores of the next queries are in flight while dq is written, and two
-warps of the producer add dq to memory with TMA reductions. ``portable`` takes every head size.
+``hopper`` (head sizes 64 and 128) follows the schedule of FlashAttention-3's backward (Shah et al. 2024,
+https://arxiv.org/abs/2407.08608), written anew in TileLang. Each of two warpgroups owns 64 keys and holds their dk and dv in registers;
+scores are transposed, so that Pᵀ and dSᵀ go to their products from registers; only dS crosses over through shared memory, for dq. The
+scores of the next queries are in flight while dq is written, and two warps of the producer add dq to memory with TMA reductions.
+``portable`` takes every head size.
 
-Two numbers (64 queries × 128 keys, D 128): 2560 tensor cycles, about 2900 of shared memory (both score products read both operands from there).
+Two numbers (64 queries × 128 keys, D 128): 2560 tensor cycles, about 2900 of shared memory (both score products read both operands from
+there).
 """
 
 from functools import lru_cache
@@ -32,7 +35,7 @@ def hopper(
     batch: int, heads: int, kv_heads: int, tokens_q: int, tokens_k: int, padded: int, longest_q: int, longest_k: int, dim: int = 128,
     causal: bool = False, window: int = 0, varlen: bool = False, dtype: str = "bfloat16", scale: float = 128**-0.5, stages: int = 2,
 ) -> Any:  # fmt: skip
-    """The warp-specialised kernel for sm_90a: ``(Q, K, V, dO, LSE, Delta, cu_q, cu_k, dQ, dK, dV)``; the layout of LSE, Delta and dQ is ``prepare``'s."""
+    """The warp-specialised kernel for sm_90a: ``(Q, K, V, dO, LSE, Delta, cu_q, cu_k, dQ, dK, dV)``; three of them are ``prepare``'s."""
     s2, group, none = scale * LOG2E, heads // kv_heads, -T.infinity("float32")
     bm = R if dim > R else 2 * R  # queries a step
     rows, cols = (R, dim // 2) if bm == R else (R, dim)  # of the part of dq that one warpgroup multiplies
@@ -74,8 +77,42 @@ def hopper(
                     S[r, c] = T.if_then_else(seen, S[r, c], none)
 
     @T.macro
-    def consume(w, k, v, q, do, lse, delta, ds, dq, kv_full, q_full, q_free, do_full, do_free, dq_full, dq_free, dK, dV, S, dP, P, dS, aK, aV,
-        aQ, out, n, nm, low, at, key, lk, shift, kv_head):
+    def consume(
+        w,
+        k,
+        v,
+        q,
+        do,
+        lse,
+        delta,
+        ds,
+        dq,
+        kv_full,
+        q_full,
+        q_free,
+        do_full,
+        do_free,
+        dq_full,
+        dq_free,
+        dK,
+        dV,
+        S,
+        dP,
+        P,
+        dS,
+        aK,
+        aV,
+        aQ,
+        out,
+        n,
+        nm,
+        low,
+        at,
+        key,
+        lk,
+        shift,
+        kv_head,
+    ):
         T.inc_max_nreg(240)
         T.fill(aK, 0)
         T.fill(aV, 0)
@@ -131,10 +168,10 @@ def hopper(
 
     @T.prim_func
     def main(
-        Q: T.Tensor((tokens_q, heads, dim), dtype), K: T.Tensor((tokens_k, kv_heads, dim), dtype), V: T.Tensor((tokens_k, kv_heads, dim), dtype),
-        dO: T.Tensor((tokens_q, heads, dim), dtype), LSE: T.Tensor((heads, padded), "float32"), Delta: T.Tensor((heads, padded), "float32"),
-        cu_q: T.Tensor((batch + 1,), "int32"), cu_k: T.Tensor((batch + 1,), "int32"), dQ: T.Tensor((heads, padded, dim), "float32"),
-        dK: T.Tensor((tokens_k, kv_heads, dim), dtype), dV: T.Tensor((tokens_k, kv_heads, dim), dtype),
+        Q: T.Tensor((tokens_q, heads, dim), dtype), K: T.Tensor((tokens_k, kv_heads, dim), dtype), V: T.Tensor((tokens_k, kv_heads, dim),
+        dtype), dO: T.Tensor((tokens_q, heads, dim), dtype), LSE: T.Tensor((heads, padded), "float32"), Delta: T.Tensor((heads, padded),
+        "float32"), cu_q: T.Tensor((batch + 1,), "int32"), cu_k: T.Tensor((batch + 1,), "int32"), dQ: T.Tensor((heads, padded, dim),
+        "float32"), dK: T.Tensor((tokens_k, kv_heads, dim), dtype), dV: T.Tensor((tokens_k, kv_heads, dim), dtype),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(longest_k, BN), kv_heads, batch, threads=384) as (x, kv_head, b):
             k, v = [T.alloc_shared((BN, dim), dtype) for _ in range(2)]
@@ -190,18 +227,27 @@ def hopper(
                 elif tx < 352:
                     reduce(1, n, nm, base + low * bm, kv_head, dQ, dq1, dq_full, dq_free)
             elif tx < 128:
-                consume(0, k, v, q, do, lse, delta, ds, dq0, kv_full, q_full, q_free, do_full, do_free, dq_full, dq_free, dK, dV, S0, dP0, P0, dS0,
-                    aK0, aV0, aQ0, O0, n, nm, low, k0 + x * BN, x * BN, lk, lk - lq, kv_head)  # fmt: skip
+                consume(0, k, v, q, do, lse, delta, ds, dq0, kv_full, q_full, q_free, do_full, do_free, dq_full, dq_free, dK, dV, S0, dP0,
+                    P0, dS0, aK0, aV0, aQ0, O0, n, nm, low, k0 + x * BN, x * BN, lk, lk - lq, kv_head)  # fmt: skip
             else:
-                consume(1, k, v, q, do, lse, delta, ds, dq1, kv_full, q_full, q_free, do_full, do_free, dq_full, dq_free, dK, dV, S1, dP1, P1, dS1,
-                    aK1, aV1, aQ1, O1, n, nm, low, k0 + x * BN + R, x * BN + R, lk, lk - lq, kv_head)  # fmt: skip
+                consume(1, k, v, q, do, lse, delta, ds, dq1, kv_full, q_full, q_free, do_full, do_free, dq_full, dq_free, dK, dV, S1, dP1,
+                    P1, dS1, aK1, aV1, aQ1, O1, n, nm, low, k0 + x * BN + R, x * BN + R, lk, lk - lq, kv_head)  # fmt: skip
 
     return main
 
 
 @tilelang.jit
 def prepare(
-    batch: int, heads: int, tokens: int, padded: int, longest: int, dim: int, dim_v: int, varlen: bool = False, dtype: str = "bfloat16", br: int = 32
+    batch: int,
+    heads: int,
+    tokens: int,
+    padded: int,
+    longest: int,
+    dim: int,
+    dim_v: int,
+    varlen: bool = False,
+    dtype: str = "bfloat16",
+    br: int = 32,
 ) -> Any:
     """``(O, dO, lse, cu_q, LSE, Delta, dQ)``: what the main kernel needs of each row, sequences padded to whole tiles of 128 rows.
 
@@ -228,7 +274,9 @@ def prepare(
             if x * br < T.ceildiv(lq, BN) * BN:
                 for r, c in T.Parallel(br, dim_v):
                     at = T.min(q0 + x * br + r, tokens - 1)
-                    products[r, c] = T.if_then_else(x * br + r < lq, T.cast(O[at, head, c], "float32") * T.cast(dO[at, head, c], "float32"), 0.0)
+                    products[r, c] = T.if_then_else(
+                        x * br + r < lq, T.cast(O[at, head, c], "float32") * T.cast(dO[at, head, c], "float32"), 0.0
+                    )
                 T.reduce_sum(products, sums, dim=1)
                 for r in T.Parallel(br):
                     own = lse[head, T.min(q0 + x * br + r, tokens - 1)]
@@ -243,8 +291,8 @@ def prepare(
 
 @tilelang.jit
 def finish(
-    batch: int, heads: int, tokens: int, padded: int, longest: int, dim: int, varlen: bool = False, dtype: str = "bfloat16", scale: float = 1.0,
-    br: int = 32,
+    batch: int, heads: int, tokens: int, padded: int, longest: int, dim: int, varlen: bool = False, dtype: str = "bfloat16",
+    scale: float = 1.0, br: int = 32,
 ) -> Any:  # fmt: skip
     """``(sums, cu_q, dQ)``: the float32 sums of dq, scaled and rounded."""
 
@@ -272,18 +320,18 @@ def finish(
 @tilelang.jit
 def portable(
     batch: int, heads: int, kv_heads: int, tokens_q: int, tokens_k: int, padded: int, longest_q: int, longest_k: int, dim: int = 128,
-    dim_v: int = 128, causal: bool = False, window: int = 0, varlen: bool = False, dtype: str = "bfloat16", scale: float = 128**-0.5, bm: int = 32,
-    bn: int = 32, threads: int = 128,
+    dim_v: int = 128, causal: bool = False, window: int = 0, varlen: bool = False, dtype: str = "bfloat16", scale: float = 128**-0.5,
+    bm: int = 32, bn: int = 32, threads: int = 128,
 ) -> Any:  # fmt: skip
     """The same function as ``hopper`` for every target with tensor cores and every head size."""
     s2, group = scale * LOG2E, heads // kv_heads
 
     @T.prim_func
     def main(
-        Q: T.Tensor((tokens_q, heads, dim), dtype), K: T.Tensor((tokens_k, kv_heads, dim), dtype), V: T.Tensor((tokens_k, kv_heads, dim_v), dtype),
-        dO: T.Tensor((tokens_q, heads, dim_v), dtype), LSE: T.Tensor((heads, padded), "float32"), Delta: T.Tensor((heads, padded), "float32"),
-        cu_q: T.Tensor((batch + 1,), "int32"), cu_k: T.Tensor((batch + 1,), "int32"), dQ: T.Tensor((heads, padded, dim), "float32"),
-        dK: T.Tensor((tokens_k, kv_heads, dim), dtype), dV: T.Tensor((tokens_k, kv_heads, dim_v), dtype),
+        Q: T.Tensor((tokens_q, heads, dim), dtype), K: T.Tensor((tokens_k, kv_heads, dim), dtype), V: T.Tensor((tokens_k, kv_heads,
+        dim_v), dtype), dO: T.Tensor((tokens_q, heads, dim_v), dtype), LSE: T.Tensor((heads, padded), "float32"), Delta: T.Tensor((heads,
+        padded), "float32"), cu_q: T.Tensor((batch + 1,), "int32"), cu_k: T.Tensor((batch + 1,), "int32"), dQ: T.Tensor((heads, padded,
+        dim), "float32"), dK: T.Tensor((tokens_k, kv_heads, dim), dtype), dV: T.Tensor((tokens_k, kv_heads, dim_v), dtype),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(longest_k, bn), kv_heads, batch, threads=threads) as (x, kv_head, b):
             k, v = T.alloc_shared((bn, dim), dtype), T.alloc_shared((bn, dim_v), dtype)
@@ -367,8 +415,8 @@ def build(fast: bool, p: Problem) -> tuple[Any, Any, Any]:
 
 def attention_backward(
     dout: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor, lse: torch.Tensor, *, causal: bool = False,
-    window: int = 0, scale: float | None = None, cu_q: torch.Tensor | None = None, cu_k: torch.Tensor | None = None, longest_q: int | None = None,
-    longest_k: int | None = None,
+    window: int = 0, scale: float | None = None, cu_q: torch.Tensor | None = None, cu_k: torch.Tensor | None = None,
+    longest_q: int | None = None, longest_k: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """FlashAttention backward.
 
@@ -386,7 +434,9 @@ def attention_backward(
     p, cu_q, cu_k = describe(q, k, v, causal, window, scale, cu_q, cu_k, longest_q, longest_k)
     for name, value in (("dout", dout), ("out", out)):
         checks.tensor(name, value, q.dim(), (p.dtype,))
-        checks.require(value.shape == (*q.shape[:-1], p.dim_v), f"{name} must be {(*q.shape[:-1], p.dim_v)}, but it is {tuple(value.shape)}")
+        checks.require(
+            value.shape == (*q.shape[:-1], p.dim_v), f"{name} must be {(*q.shape[:-1], p.dim_v)}, but it is {tuple(value.shape)}"
+        )
     checks.tensor("lse", lse, 2, ("float32",))
     checks.require(lse.shape == (p.heads, p.tokens_q), f"lse must be {(p.heads, p.tokens_q)}, but it is {tuple(lse.shape)}")
     checks.same_device(q=q, dout=dout, out=out, lse=lse)
@@ -427,7 +477,14 @@ def flash_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options
 
 
 def reference(
-    dout: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, window: int = 0, scale: float | None = None
+    dout: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    causal: bool = False,
+    window: int = 0,
+    scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """One dense batch through torch's autograd, in float64."""
     group = q.shape[2] // k.shape[2]

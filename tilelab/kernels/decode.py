@@ -1,16 +1,12 @@
 """Attention decode: one query a sequence against a paged cache of keys and values, split along the keys, with grouped heads.
 
 q [B, H, D], k and v caches [pages, page, Hk, D], table [B, max_pages] int32, lengths [B] int32 (0 gives 0 and LSE −inf) → out [B, H, D],
-lse [B, H].
-H / Hk ≤ 64. bfloat16 or float16; D 64, 128 or 256. Batch, pages and the table's width are free at run time.
+lse [B, H]. H / Hk ≤ 64. bfloat16 or float16; D 64, 128 or 256. Batch, pages and the table's width are free at run time.
 
 The cost is reading the cache once, so the kernel is built for bytes in flight: a block serves all the queries of one key head (they fill
-the 64 rows
-of a wgmma), a producer warp keeps a ring of key and value tiles filled with TMA, and two blocks share a multiprocessor so that one's
-softmax hides
-behind the other's loads. ``splits`` parts of the keys go to blocks of their own and are joined by their LSE ("Flash-Decoding", Dao et
-al. 2023,
-https://crfm.stanford.edu/2023/10/12/flashdecoding.html).
+the 64 rows of a wgmma), a producer warp keeps a ring of key and value tiles filled with TMA, and two blocks share a multiprocessor so
+that one's softmax hides behind the other's loads. ``splits`` parts of the keys go to blocks of their own and are joined by their LSE
+("Flash-Decoding", Dao et al. 2023, https://crfm.stanford.edu/2023/10/12/flashdecoding.html).
 
 Two numbers (B 64, 8192 keys, 8 key heads, D 128): 2.1 GB → 0.51 ms at 4.2 TB/s; the products take a quarter of that.
 """
@@ -36,13 +32,14 @@ R, BN = 64, 64
 
 @tilelang.jit(pass_configs=FAST)
 def hopper(
-    heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str = "bfloat16", scale: float = 128**-0.5, kv_dtype: str = "bfloat16",
-    stages: int = 3,
+    heads: int, kv_heads: int, dim: int, page: int, splits: int, dtype: str = "bfloat16", scale: float = 128**-0.5,
+    kv_dtype: str = "bfloat16", stages: int = 3,
 ) -> Any:  # fmt: skip
-    """The warp-specialised kernel for sm_90a: ``(Q, K, V, scales, table, lengths, O [splits, …] float32, LSE)``; O of q's dtype if there is
-    one part."""
+    """The warp-specialised kernel for sm_90a: ``(Q, K, V, scales, table, lengths, O [splits, …], LSE)``; O is float32,
+    and of q's dtype if there is one part."""
     batch, pages, width = T.dynamic("batch, pages, width")
     per, narrow = heads // kv_heads, kv_dtype != dtype
+    inner = "float16" if narrow else dtype  # e4m3 becomes float16 in one instruction for two, bfloat16 in three
     rows = min(page, BN)
     out_dtype = dtype if splits == 1 else "float32"
 
@@ -65,7 +62,7 @@ def hopper(
     def widen(x, s, wide, at):
         """A tile of 8-bit floats into one that the tensor cores take beside q."""
         for r, c in T.Parallel(BN, dim):
-            wide[at, r, c] = T.cast(x[s, r, c], dtype)
+            wide[at, r, c] = T.cast(x[s, r, c], inner)
         T.fence_proxy_async()
         T.sync_threads(8, 128)
 
@@ -73,15 +70,18 @@ def hopper(
     def main(
         Q: T.Tensor((batch, heads, dim), dtype), K: T.Tensor((pages, page, kv_heads, dim), kv_dtype),
         V: T.Tensor((pages, page, kv_heads, dim), kv_dtype), scales: T.Tensor((2,), "float32"), table: T.Tensor((batch, width), "int32"),
-        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, dim), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, dim), out_dtype), LSE: T.Tensor((splits, batch, heads),
+        "float32"),
     ):  # fmt: skip
         with T.Kernel(splits, kv_heads, batch, threads=256) as (split, head, b):
             q = T.alloc_shared((R, dim), dtype)
             k, v = [T.alloc_shared((stages, BN, dim), kv_dtype) for _ in range(2)]
+            if narrow and dim <= 128:
+                T.annotate_min_blocks_per_sm(2)
             if narrow:
-                wide = T.alloc_shared((2, BN, dim), dtype)
+                wide, q_wide = T.alloc_shared((2, BN, dim), inner), T.alloc_shared((R, dim), inner)
             S, acc = T.alloc_fragment((R, BN), "float32"), T.alloc_fragment((R, dim), "float32")
-            P = T.alloc_fragment((R, BN), dtype)
+            P = T.alloc_fragment((R, BN), inner)
             m, mn, al, rs, l = [T.alloc_fragment((R,), "float32") for _ in range(5)]
             asked = T.alloc_barrier([1])
             k_full, v_full = T.alloc_barrier([1] * stages), T.alloc_barrier([1] * stages)
@@ -106,12 +106,15 @@ def hopper(
                 T.fill(l, 0)
                 if count > 0:
                     T.mbarrier_wait_parity(asked[0], 0)
+                    if narrow:
+                        for r, c in T.Parallel(R, dim):
+                            q_wide[r, c] = T.cast(q[r, c], inner)
                 for i in T.serial(count):
                     s = i % stages
                     T.mbarrier_wait_parity(k_full[s], (i // stages) & 1)
                     if narrow:
                         widen(k, s, wide, 0)
-                        T.wgmma_gemm(q, wide[0, :, :], S, transpose_B=True, clear_accum=True)
+                        T.wgmma_gemm(q_wide, wide[0, :, :], S, transpose_B=True, clear_accum=True)
                     else:
                         T.wgmma_gemm(q, k[s, :, :], S, transpose_B=True, clear_accum=True)
                     T.wait_wgmma(0)
@@ -159,10 +162,10 @@ def hopper(
 
 @tilelang.jit
 def portable(
-    heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloat16", scale: float = 128**-0.5, kv_dtype: str = "bfloat16", bh: int = 16,
-    bn: int = 64,
+    heads: int, kv_heads: int, dim: int, page: int, dtype: str = "bfloat16", scale: float = 128**-0.5, kv_dtype: str = "bfloat16",
+    bh: int = 16, bn: int = 64,
 ) -> Any:  # fmt: skip
-    """The same function for every target with tensor cores and any page size, without a split: ``(Q, K, V, scales, table, lengths, O, LSE)``."""
+    """The same function for every target with tensor cores and any page size, without a split."""
     batch, pages, width = T.dynamic("batch, pages, width")
     per = heads // kv_heads
 
@@ -225,8 +228,10 @@ def combine(heads: int, dim: int, splits: int, dtype: str = "bfloat16") -> Any:
 
     @T.prim_func
     def main(
-        P: T.Tensor((splits, batch, heads, dim), "float32"), PL: T.Tensor((splits, batch, heads), "float32"),
-        O: T.Tensor((batch, heads, dim), dtype), LSE: T.Tensor((batch, heads), "float32"),
+        P: T.Tensor((splits, batch, heads, dim), "float32"),
+        PL: T.Tensor((splits, batch, heads), "float32"),
+        O: T.Tensor((batch, heads, dim), dtype),
+        LSE: T.Tensor((batch, heads), "float32"),
     ):
         with T.Kernel(heads, batch, threads=128) as (h, b):
             acc = T.alloc_fragment((dim,), "float32")
@@ -269,7 +274,8 @@ def decode(
 
     Args:
         q: [B, H, D] bfloat16 or float16.
-        k_cache, v_cache: [pages, page, Hk, D], of q's dtype or float8_e4m3fn; the fast kernel takes pages of 8, 16, 32 or a multiple of 64 tokens.
+        k_cache, v_cache: [pages, page, Hk, D], of q's dtype or float8_e4m3fn (q then fits float16); the fast kernel takes pages of 8,
+            16, 32 or a multiple of 64 tokens.
         table: [B, max_pages] int32, the pages of each sequence in order.
         lengths: [B] int32.
         scale: of the scores; ``D ** -0.5`` if None.
@@ -297,10 +303,12 @@ def decode(
     checks.same_device(q=q, k_cache=k_cache, v_cache=v_cache, table=table, lengths=lengths)
     batch, heads, dim = q.shape
     _, page, kv_heads, dim_k = k_cache.shape
-    checks.require(k_cache.shape == v_cache.shape and dim_k == dim, f"caches must be [pages, page, heads, {dim}], "
-        f"not {tuple(k_cache.shape)}")
-    checks.require(heads % kv_heads == 0 and heads // kv_heads <= R, f"H / Hk must be whole and at most {R}, "
-        f"but H is {heads} and Hk {kv_heads}")
+    checks.require(
+        k_cache.shape == v_cache.shape and dim_k == dim, f"caches must be [pages, page, heads, {dim}], not {tuple(k_cache.shape)}"
+    )
+    checks.require(
+        heads % kv_heads == 0 and heads // kv_heads <= R, f"H / Hk must be whole and at most {R}, but H is {heads} and Hk {kv_heads}"
+    )
     checks.require(dim in (64, 128, 256), f"D must be 64, 128 or 256, but it is {dim}")
     checks.require(table.shape[0] == batch and lengths.shape[0] == batch, f"table and lengths must have q's batch {batch}")
     fast = checks.hopper(q) and (page % BN == 0 or page in (8, 16, 32))

@@ -1,18 +1,15 @@
 """MLA decode (DeepSeek's multi-head latent attention, absorbed): one query a sequence against a paged cache of latent rows.
 
 q [B, H, 576] (512 latent + 64 rotary columns), cache [pages, page, 576] (the keys; their first 512 columns are the values), table [B,
-max_pages]
-int32, lengths [B] int32 (0 gives output 0 and LSE −inf) → out [B, H, 512] of q's dtype, lse [B, H] float32 (natural logarithm).
+max_pages] int32, lengths [B] int32 (0 gives output 0 and LSE −inf) → out [B, H, 512] of q's dtype, lse [B, H] float32 (natural
+logarithm).
 
 ``hopper`` follows FlashMLA's published schedule (https://github.com/deepseek-ai/FlashMLA, "seesaw" of its 2025 deep dive), written anew
-in TileLang. A
-block owns 64 heads. Keys come in pairs of 64-token tiles. Each of two warpgroups scores one tile of the pair and keeps half of the
-output columns;
-both halves need both score tiles, so the probabilities cross over through shared memory, and the running maximum passes from the first
-to the second
-and back. While one warpgroup is in its softmax, the other's products keep the tensor cores busy. The rotary columns of q live in
-registers, which
-makes room for two whole key tiles; each third of a tile (left, right, rotary) is freed and refilled by itself.
+in TileLang. A block owns 64 heads. Keys come in pairs of 64-token tiles. Each of two warpgroups scores one tile of the pair and keeps
+half of the output columns; both halves need both score tiles, so the probabilities cross over through shared memory, and the running
+maximum passes from the first to the second and back. While one warpgroup is in its softmax, the other's products keep the tensor cores
+busy. The rotary columns of q live in registers, which makes room for two whole key tiles; each third of a tile (left, right, rotary) is
+freed and refilled by itself.
 
 Two numbers (64 heads × 64 tokens): 2176 tensor cycles at least; 72 KiB of keys, which two blocks of one sequence share in the L2.
 """
@@ -43,8 +40,8 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
     """
 
     @T.macro
-    def consume(w, own, rest, rope, cross, Q, O, LSE, at, row, q, tiles, p, sm, sx, valid, loaded, full, free, maxed, made, S, P, qe, acc, m, r, c, l,
-        start, pairs, n):  # fmt: skip
+    def consume(w, own, rest, rope, cross, Q, O, LSE, at, row, q, tiles, p, sm, sx, rows, loaded, full, free, maxed, made, S, P, qe, acc,
+        m, r, c, l, start, pairs, n):  # fmt: skip
         T.inc_max_nreg(224 if gathered else 240)
         T.copy(Q[at[1], row : row + BH, D : D + E], qe)
         T.fill(acc, 0)
@@ -59,7 +56,7 @@ def seesaw(heads: int, s2: float, gathered: bool) -> Any:
             T.wait_wgmma(0)
             if gathered:
                 for h, j in T.Parallel(BH, BN):
-                    S[h, j] = T.if_then_else(valid[w, j] >= 0, S[h, j], -T.infinity("float32"))
+                    S[h, j] = T.if_then_else(rows[i & 1, w, j] >= 0, S[h, j], -T.infinity("float32"))
             elif first + BN > n:
                 for h, j in T.Parallel(BH, BN):
                     S[h, j] = T.if_then_else(first + j < n, S[h, j], -T.infinity("float32"))
@@ -139,11 +136,18 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
     @T.prim_func
     def main(
         Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((tokens, D + E), dtype), table: T.Tensor((batch, width), "int32"),
-        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads),
+        "float32"),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(heads, BH), batch, splits, threads=384) as (hx, b, split):
-            q, tiles = [T.alloc_shared((BH, HALF), dtype) for _ in range(2)], [T.alloc_shared((BN, size), dtype) for size in (HALF, HALF, E) * 2]
-            p, (sm, sx) = [T.alloc_shared((BH, BN), dtype) for _ in range(2)], [T.alloc_shared(shape, "float32") for shape in ((BH,), (2, BH))]
+            q, tiles = (
+                [T.alloc_shared((BH, HALF), dtype) for _ in range(2)],
+                [T.alloc_shared((BN, size), dtype) for size in (HALF, HALF, E) * 2],
+            )
+            p, (sm, sx) = (
+                [T.alloc_shared((BH, BN), dtype) for _ in range(2)],
+                [T.alloc_shared(shape, "float32") for shape in ((BH,), (2, BH))],
+            )
             S0, S1 = [T.alloc_fragment((BH, BN), "float32") for _ in range(2)]
             P0, P1, qe0, qe1 = [T.alloc_fragment((BH, BN), dtype) for _ in range(4)]
             OL, OR = [T.alloc_fragment((BH, HALF), "float32") for _ in range(2)]
@@ -173,26 +177,31 @@ def hopper(heads: int, page: int = 64, splits: int = 1, dtype: str = "bfloat16",
                             T.tma_copy(KV[row : row + BN, left : left + tiles[s].shape[1]], tiles[s], barrier=full[s])
                             release(full, s)
             elif tx < 128:
-                consume(0, 0, 1, 2, 3, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, sx, loaded, full, free, maxed, made, S0, P0, qe0, OL,
-                    m0, r0, c0, l0, start, pairs, n)  # fmt: skip
+                consume(0, 0, 1, 2, 3, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, sx, loaded, full, free, maxed, made, S0, P0,
+                    qe0, OL, m0, r0, c0, l0, start, pairs, n)  # fmt: skip
             else:
-                consume(1, 4, 3, 5, 1, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, sx, loaded, full, free, maxed, made, S1, P1, qe1, OR,
-                    m1, r1, c1, l1, start, pairs, n)  # fmt: skip
+                consume(1, 4, 3, 5, 1, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, sx, loaded, full, free, maxed, made, S1, P1,
+                    qe1, OR, m1, r1, c1, l1, start, pairs, n)  # fmt: skip
 
     return main
 
 
 @tilelang.jit
-def portable(heads: int, page: int = 64, dtype: str = "bfloat16", scale: float = 576**-0.5, bh: int = 32, bn: int = 32,
-    threads: int = 128) -> Any:
+def portable(
+    heads: int, page: int = 64, dtype: str = "bfloat16", scale: float = 576**-0.5, bh: int = 32, bn: int = 32, threads: int = 128
+) -> Any:
     """The same function for every target with tensor cores and any page size, without a split: ``(Q, KV, table, lengths, O, LSE)``."""
     batch, tokens, width = T.dynamic("batch, tokens, width")
     s2 = scale * LOG2E
 
     @T.prim_func
     def main(
-        Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((tokens, D + E), dtype), table: T.Tensor((batch, width), "int32"),
-        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((1, batch, heads, D), dtype), LSE: T.Tensor((1, batch, heads), "float32"),
+        Q: T.Tensor((batch, heads, D + E), dtype),
+        KV: T.Tensor((tokens, D + E), dtype),
+        table: T.Tensor((batch, width), "int32"),
+        lengths: T.Tensor((batch,), "int32"),
+        O: T.Tensor((1, batch, heads, D), dtype),
+        LSE: T.Tensor((1, batch, heads), "float32"),
     ):
         with T.Kernel(T.ceildiv(heads, bh), batch, threads=threads) as (hx, b):
             ql, qe = T.alloc_shared((bh, D), dtype), T.alloc_shared((bh, E), dtype)
@@ -294,14 +303,19 @@ def choose_splits(batch: int, heads: int, longest: int, sms: int) -> int:
 
 
 def mla_decode(
-    q: "torch.Tensor", cache: "torch.Tensor", table: "torch.Tensor", lengths: "torch.Tensor", *, scale: float | None = None,
-        splits: int | None = None
+    q: "torch.Tensor",
+    cache: "torch.Tensor",
+    table: "torch.Tensor",
+    lengths: "torch.Tensor",
+    *,
+    scale: float | None = None,
+    splits: int | None = None,
 ) -> "tuple[torch.Tensor, torch.Tensor]":
     """One decode step of multi-head latent attention over a paged cache.
 
     Args:
         q: [B, H, 576], absorbed: 512 latent columns, then 64 rotary ones; bfloat16 or float16.
-        cache: [pages, page, 576], of q's dtype; pages of 8, 16, 32 or a multiple of 64 tokens are loaded by the copy engine, others row by row.
+        cache: [pages, page, 576], of q's dtype; pages of a multiple of 64 tokens are loaded by the copy engine, others row by row.
         table: [B, max_pages] int32, the pages of each sequence in order.
         lengths: [B] int32, at most ``max_pages · page``.
         scale: of the scores; ``576 ** -0.5`` if None (DeepSeek's own is of the head before absorption: pass it).

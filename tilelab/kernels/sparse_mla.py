@@ -1,15 +1,17 @@
-"""DeepSeek sparse attention over MLA's latent rows: each query attends to the rows that its own list of indices names; forward and backward.
+"""DeepSeek sparse attention over MLA's latent rows: each query attends to the rows that its own indices name; forward and backward.
 
-q [S, H, 576] (512 latent + 64 rotary columns), kv [tokens, 576] (the keys; their first 512 columns are the values), indices [S, K] int32 → out
-[S, H, 512] of q's dtype, lse [S, H] float32 (natural logarithm). An index below 0 or past the last row is no key; one that comes twice counts twice;
-a query without a key gives 0 and an LSE of −inf. bfloat16 or float16.
+q [S, H, 576] (512 latent + 64 rotary columns), kv [tokens, 576] (the keys; their first 512 columns are the values), indices [S, K] int32
+→ out [S, H, 512] of q's dtype, lse [S, H] float32 (natural logarithm). An index below 0 or past the last row is no key; one that comes
+twice counts twice; a query without a key gives 0 and an LSE of −inf. bfloat16 or float16.
 
-``hopper`` is ``mla``'s schedule (FlashMLA's "seesaw", https://github.com/deepseek-ai/FlashMLA) with another producer: a whole warpgroup gathers rows
-with ``cp.async``, eight lanes to a piece of 128 bytes, and fills with zeros what is no key. It reads a paged cache as well, with pages of any size:
-the index list is then a page table. ``backward`` follows DeepSeek-V3.2's report (https://github.com/deepseek-ai/DeepSeek-V3.2-Exp): dq is summed over a
-query's keys in registers, dkv in float32 with atomics, since many queries share a key: its last bits may differ from run to run.
+``hopper`` is ``mla``'s schedule (FlashMLA's "seesaw", https://github.com/deepseek-ai/FlashMLA) with another producer: a whole warpgroup
+gathers rows with ``cp.async``, eight lanes to a piece of 128 bytes, and fills with zeros what is no key. It reads a paged cache as well,
+with pages of any size: the index list is then a page table. ``backward`` follows DeepSeek-V3.2's report
+(https://github.com/deepseek-ai/DeepSeek-V3.2-Exp): dq is summed over a query's keys in registers, dkv in float32 with atomics, since many
+queries share a key: its last bits may differ from run to run.
 
-Two numbers (64 heads × 64 keys): 2176 tensor cycles; 72 KiB out of the L2, which 128 heads fetch twice. 4096 queries × 2048 keys: 2.3 TFLOP, 19 GB.
+Two numbers (64 heads × 64 keys): 2176 tensor cycles; 72 KiB out of the L2, which 128 heads fetch twice. 4096 queries × 2048 keys: 2.3
+TFLOP, 19 GB.
 """
 
 from functools import lru_cache
@@ -31,8 +33,10 @@ STEPS = BN // ROWS
 
 @tilelang.jit(pass_configs=FAST)
 def hopper(heads: int, page: int = 1, splits: int = 1, dtype: str = "bfloat16", scale: float = 576**-0.5) -> Any:
-    """``(Q, KV, table, lengths, O [splits, …] float32, LSE)`` for sm_90a; O of q's dtype if there is one part. With pages of one row, the table is a list
-    of rows, and negative entries are left out."""
+    """``(Q, KV, table, lengths, O [splits, …] float32, LSE)`` for sm_90a; O of q's dtype if there is one part.
+
+    With pages of one row, the table is a list of rows, and negative entries are left out.
+    """
     batch, tokens, width = T.dynamic("batch, tokens, width")
     out_dtype, consume = dtype if splits == 1 else "float32", seesaw(heads, scale * LOG2E, True)
 
@@ -43,42 +47,41 @@ def hopper(heads: int, page: int = 1, splits: int = 1, dtype: str = "bfloat16", 
         return T.if_then_else(T.And(token < n, T.And(row >= 0, row < tokens)), row, -1)
 
     @T.macro
-    def gather(KV, rows, first, group, lane, left, chunks, dst, full, free, s, phase):
+    def gather(KV, own, first, group, lane, left, chunks, dst, full, free, s, phase):
         T.mbarrier_wait_parity(free[s], phase)
         for r in T.unroll(STEPS):
             for c in T.unroll(chunks):
                 T.ptx_cp_async(
                     T.access_ptr(dst[r * ROWS + group, c * E + lane * 8], "w", 8),
-                    T.access_ptr(KV[T.max(rows[first + r], 0), left + c * E + lane * 8], "r", 8), 8, rows[first + r] >= 0,
+                    T.access_ptr(KV[T.max(own[first + r], 0), left + c * E + lane * 8], "r", 8), 8, own[first + r] >= 0,
                 )  # fmt: skip
         T.cp_async_barrier_noinc(full[s])
-
-    @T.macro
-    def note(w, rows, group, lane, valid, full, s):
-        """Which rows of tile w are keys, for the mask."""
-        for r in T.unroll(STEPS):
-            if lane == 0:
-                valid[w, r * ROWS + group] = rows[w * STEPS + r]
-        T.mbarrier_arrive(full[s])
 
     @T.prim_func
     def main(
         Q: T.Tensor((batch, heads, D + E), dtype), KV: T.Tensor((tokens, D + E), dtype), table: T.Tensor((batch, width), "int32"),
-        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads), "float32"),
+        lengths: T.Tensor((batch,), "int32"), O: T.Tensor((splits, batch, heads, D), out_dtype), LSE: T.Tensor((splits, batch, heads),
+        "float32"),
     ):  # fmt: skip
         with T.Kernel(T.ceildiv(heads, BH), batch, splits, threads=384) as (hx, b, split):
-            q, tiles = [T.alloc_shared((BH, HALF), dtype) for _ in range(2)], [T.alloc_shared((BN, size), dtype) for size in (HALF, HALF, E) * 2]
-            p, (sm, sx) = [T.alloc_shared((BH, BN), dtype) for _ in range(2)], [T.alloc_shared(shape, "float32") for shape in ((BH,), (2, BH))]
-            valid = T.alloc_shared((2, BN), "int32")
+            q, tiles = (
+                [T.alloc_shared((BH, HALF), dtype) for _ in range(2)],
+                [T.alloc_shared((BN, size), dtype) for size in (HALF, HALF, E) * 2],
+            )
+            p, (sm, sx) = (
+                [T.alloc_shared((BH, BN), dtype) for _ in range(2)],
+                [T.alloc_shared(shape, "float32") for shape in ((BH,), (2, BH))],
+            )
+            rows = T.alloc_shared((2, 2, BN), "int32")  # of this pair's keys and the next one's
             S0, S1 = [T.alloc_fragment((BH, BN), "float32") for _ in range(2)]
             P0, P1, qe0, qe1 = [T.alloc_fragment((BH, BN), dtype) for _ in range(4)]
             OL, OR = [T.alloc_fragment((BH, HALF), "float32") for _ in range(2)]
             m0, r0, c0, l0, m1, r1, c1, l1 = [T.alloc_fragment((BH,), "float32") for _ in range(8)]
-            rows = T.alloc_local((2 * STEPS,), "int32")
+            own = T.alloc_local((2 * STEPS,), "int32")
             loaded, maxed, made = T.alloc_barrier([1]), T.alloc_barrier([128]), T.alloc_barrier([128] * 2)
-            full, free = T.alloc_barrier([128, 128, 256] * 2), T.alloc_barrier([4] * 6)
+            full, free = T.alloc_barrier([128] * 6), T.alloc_barrier([4] * 6)
             tx = T.get_thread_binding()
-            n, start, pairs = [T.alloc_var("int32") for _ in range(3)]
+            n, start, pairs, ahead = [T.alloc_var("int32") for _ in range(4)]
             n = lengths[b]
             start = split * T.ceildiv(T.ceildiv(n, 2 * BN), splits)
             pairs = T.max(0, T.min(T.ceildiv(T.ceildiv(n, 2 * BN), splits), T.ceildiv(n, 2 * BN) - start))
@@ -90,26 +93,28 @@ def hopper(heads: int, page: int = 1, splits: int = 1, dtype: str = "bfloat16", 
                     release(loaded, 0)
                 group = (tx - 256) // 8
                 lane = (tx - 256) % 8
+                rows[0, (tx - 256) // BN, tx % BN] = row_of(table, b, 2 * start * BN + tx - 256, n, tokens)
+                T.sync_threads(11, 128)
                 for i in T.serial(pairs):
-                    phase = (i & 1) ^ 1
+                    ahead = row_of(table, b, 2 * (start + i + 1) * BN + tx - 256, n, tokens)  # a token a thread, one pair ahead
                     for r in T.unroll(2 * STEPS):
-                        rows[r] = row_of(table, b, 2 * (start + i) * BN + r * ROWS + group, n, tokens)
+                        own[r] = rows[i & 1, r // STEPS, r % STEPS * ROWS + group]
                     for s, w, left in ((0, 0, 0), (4, 1, HALF), (2, 0, D), (5, 1, D), (1, 0, HALF), (3, 1, 0)):
-                        gather(KV, rows, w * STEPS, group, lane, left, tiles[s].shape[1] // E, tiles[s], full, free, s, phase)
-                        if left == D:
-                            note(w, rows, group, lane, valid, full, s)
+                        gather(KV, own, w * STEPS, group, lane, left, tiles[s].shape[1] // E, tiles[s], full, free, s, (i & 1) ^ 1)
+                    rows[(i + 1) & 1, (tx - 256) // BN, tx % BN] = ahead  # nobody reads the old ones: both rotary tiles were free
+                    T.sync_threads(11, 128)
             elif tx < 128:
-                consume(0, 0, 1, 2, 3, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, valid, loaded, full, free, maxed, made, S0, P0, qe0, OL,
-                    m0, r0, c0, l0, start, pairs, n)  # fmt: skip
+                consume(0, 0, 1, 2, 3, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, rows, loaded, full, free, maxed, made, S0, P0,
+                    qe0, OL, m0, r0, c0, l0, start, pairs, n)  # fmt: skip
             else:
-                consume(1, 4, 3, 5, 1, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, valid, loaded, full, free, maxed, made, S1, P1, qe1, OR,
-                    m1, r1, c1, l1, start, pairs, n)  # fmt: skip
+                consume(1, 4, 3, 5, 1, Q, O, LSE, (split, b), hx * BH, q, tiles, p, sm, sx, rows, loaded, full, free, maxed, made, S1, P1,
+                    qe1, OR, m1, r1, c1, l1, start, pairs, n)  # fmt: skip
 
     return main
 
 
 @tilelang.jit
-def gradient(heads: int, dtype: str = "bfloat16", scale: float = 576**-0.5, bh: int = 16, bn: int = 16, threads: int = 128) -> Any:
+def gradient(heads: int, dtype: str = "bfloat16", scale: float = 576**-0.5, bh: int = 16, bn: int = 16, threads: int = 64) -> Any:
     """``(Q, KV, indices, dO, LSE, Delta, dQ, dKV float32)`` for every target with tensor cores; dKV is added to."""
     queries, tokens, width = T.dynamic("queries, tokens, width")
     s2 = scale * LOG2E
@@ -197,13 +202,19 @@ def check(q: "torch.Tensor", kv: "torch.Tensor", indices: "torch.Tensor") -> str
     checks.tensor("kv", kv, 2, (dtype,))
     checks.tensor("indices", indices, 2, ("int32",))
     checks.same_device(q=q, kv=kv, indices=indices)
-    checks.require(q.shape[2] == D + E and kv.shape[1] == D + E, f"q and kv must have {D + E} columns, but they have {q.shape[2]} and {kv.shape[1]}")
-    checks.require(indices.shape[0] == q.shape[0], f"indices must have a row for each of q's {q.shape[0]} queries, but they have {indices.shape[0]}")
+    checks.require(
+        q.shape[2] == D + E and kv.shape[1] == D + E, f"q and kv must have {D + E} columns, but they have {q.shape[2]} and {kv.shape[1]}"
+    )
+    checks.require(
+        indices.shape[0] == q.shape[0], f"indices must have a row for each of q's {q.shape[0]} queries, but they have {indices.shape[0]}"
+    )
     checks.require(kv.shape[0] > 0 and indices.shape[1] > 0, "kv and indices must not be empty")
     return dtype
 
 
-def sparse_mla(q: "torch.Tensor", kv: "torch.Tensor", indices: "torch.Tensor", *, scale: float | None = None) -> "tuple[torch.Tensor, torch.Tensor]":
+def sparse_mla(
+    q: "torch.Tensor", kv: "torch.Tensor", indices: "torch.Tensor", *, scale: float | None = None
+) -> "tuple[torch.Tensor, torch.Tensor]":
     """Sparse attention of each query over the rows that its indices name.
 
     Args:
