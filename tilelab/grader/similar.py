@@ -21,7 +21,7 @@ _RARE_LEAST = 3
 _LEAST_SHARED = 4
 #: A Program of fewer statements leaves too little room to be alike by anything but chance.
 _LEAST_STATEMENTS = 12
-_ALIKE = 0.8
+_ALIKE = 0.6
 #: This much own text, the same to the letter, is no coincidence however many have it.
 _SAME_TEXT_CHARACTERS = 240
 _MOST_FEATURES = 20_000

@@ -34,7 +34,7 @@ class Submission:
         """Return a unit's file name as the learner gave it; inside, names are absolute, since the process runs elsewhere."""
         if file is None or not any(file == u.file for u in self.units):
             return file
-        own = str(Path(self.name).resolve())
+        own = _readable(str(Path(self.name).resolve()))
         return self.name + file[len(own) :] if file.startswith(own) else file
 
 
@@ -60,7 +60,7 @@ def read_submission(path: str | Path, entry: str) -> Submission:
         raise InputError(f"{path}: no such file", fix="give a .py or .ipynb file, or a folder of them") from None
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{path}: cannot be read: {e}", fix="save it as UTF-8") from None
-    units = (Unit(file=str(path.resolve()), source=text),) if path.suffix == ".py" else _cells(path, text)
+    units = (Unit(file=_readable(str(path.resolve())), source=text),) if path.suffix == ".py" else _cells(path, text)
     submission = Submission(name=str(path), units=units)
     trees = [_parse(u, submission.shown(u.file) or u.file) for u in units]
     if path.suffix == ".ipynb" or re.search(r"^# %%", text, re.MULTILINE):
@@ -107,9 +107,18 @@ def _cells(path: Path, text: str) -> tuple[Unit, ...]:
     try:
         cells = json.loads(text)["cells"]
         sources = [(i, "".join(c["source"])) for i, c in enumerate(cells, 1) if c["cell_type"] == "code"]
-    except (json.JSONDecodeError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path}: not a Jupyter notebook", fix="save it from Jupyter, format 4") from None
-    return tuple(Unit(file=f"{path.resolve()}, cell {i}", source=_without_magics(s)) for i, s in sources if not s.lstrip().startswith("%%"))
+    return tuple(
+        Unit(file=_readable(f"{path.resolve()}, cell {i}"), source=_without_magics(s))
+        for i, s in sources
+        if not s.lstrip().startswith("%%")
+    )
+
+
+def _readable(name: str) -> str:
+    """A file's name may hold bytes that are no text; those become question marks, since TileLang's compiler takes text alone."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _without_magics(source: str) -> str:
