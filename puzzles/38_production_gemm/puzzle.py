@@ -1,0 +1,62 @@
+# %%
+import numpy as np
+import tilelang
+import tilelang.language as T
+
+import tilelab
+
+puzzle = tilelab.puzzle("38")
+puzzle
+
+# %% [markdown] lang="en"
+# **Your kernel.** It runs as it stands, is right, and earns no points for counts: it has the tiles of puzzle 25. Make it fast.
+
+# %% [markdown] lang="zh"
+# **你的内核。** 现在它就能运行，也正确，但计数一分不得：它还是第 25 题的分块。让它快起来。
+
+# %% tilelab={"role": "solution"}
+@tilelang.jit
+### BEGIN SOLUTION
+#| def matmul(A, B, block_m: int = 128, block_n: int = 128, block_k: int = 32, stages: int = 2, group: int = 1):
+def matmul(A, B, block_m: int = 128, block_n: int = 256, block_k: int = 64, stages: int = 4, group: int = 8):
+    ### END SOLUTION
+    M, N, K = T.const("M, N, K")
+    A: T.Tensor[[M, K], "bfloat16"]
+    B: T.Tensor[[N, K], "bfloat16"]
+    C = T.empty((M, N), "bfloat16")
+    with T.Kernel(T.ceildiv(N, block_n), T.ceildiv(M, block_m), threads=256) as (bx, by):
+        a = T.alloc_shared((block_m, block_k), "bfloat16")
+        b = T.alloc_shared((block_n, block_k), "bfloat16")
+        c = T.alloc_fragment((block_m, block_n), "float32")
+        T.use_swizzle(group)
+        T.clear(c)
+        for k in T.Pipelined(T.ceildiv(K, block_k), num_stages=stages):
+            T.copy(A[by * block_m, k * block_k], a)
+            T.copy(B[bx * block_n, k * block_k], b)
+            T.gemm(a, b, c, transpose_B=True)
+        ### BEGIN SOLUTION
+        #| T.copy(c, C[by * block_m, bx * block_n])
+        out = T.alloc_shared((block_m, block_n), "bfloat16")
+        T.copy(c, out)
+        T.copy(out, C[by * block_m, bx * block_n])
+        ### END SOLUTION
+    return C
+
+
+# %% [markdown] lang="en"
+# **Try it**, and see what would change with other tiles: `tilelab.whatif` lowers each variant.
+
+# %% [markdown] lang="zh"
+# **试一试**，再看看换别的分块会怎样：`tilelab.whatif` 会逐个编译各种变体。
+
+# %%
+import ml_dtypes
+
+rng = np.random.default_rng(0)
+a, b = (rng.standard_normal((n, 136)).astype(ml_dtypes.bfloat16) for n in (200, 264))
+trace = tilelab.simulate(matmul, a, b, params=tilelab.SimParams(target="sm_90"))
+print("largest error:", np.abs(trace.result.astype(float) - a.astype(float) @ b.astype(float).T).max())
+[f for f in trace.findings if f.severity != "info"]
+
+# %%
+puzzle.check(matmul)
