@@ -55,7 +55,7 @@ def read_submission(path: str | Path, entry: str) -> Submission:
             raise InputError(f"{path}: not a file", fix="give a .py or .ipynb file, or a folder of them")
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB", fix="clear the outputs of the notebook")
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")  # Python takes a byte-order mark, so does this
     except FileNotFoundError:
         raise InputError(f"{path}: no such file", fix="give a .py or .ipynb file, or a folder of them") from None
     except (OSError, UnicodeDecodeError) as e:
