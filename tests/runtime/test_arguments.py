@@ -119,24 +119,35 @@ print("after")
     assert done.err.count("TL206") == 1, done.err
 
 
-def test_findings_hold_what_lowering_refuses(shell, tmp_path):
-    (tmp_path / "s.py").write_text(
-        """
+SMALL = """
 import tilelang, tilelang.language as T, torch
 
 @tilelang.jit
-def kernel(A: T.Tensor((48,), "float32")):
-    with T.Kernel(1, threads=48):
-        s = T.alloc_shared((48, 8), "float32")
-        T.gemm_v9(s, s, s)
+def kernel(A: T.Tensor((8, 64), "float16")):
+    with T.Kernel(1, threads=128):
+        a, b = T.alloc_shared((8, 64), "float16"), T.alloc_shared((64, 8), "float16")
+        c = T.alloc_fragment((8, 8), "float32")
+        T.clear(a)
+        T.clear(b)
+        T.clear(c)
+        T.gemm(a, b, c)
 
-kernel(torch.zeros(48, device="cuda"))
+kernel(torch.zeros(8, 64, dtype=torch.float16, device="cuda"))
+print("ran")
 """
-    )
-    done = shell("run", "s.py")
-    assert done.code == 1
-    assert "s.py:8" in done.err
-    assert "Traceback" not in done.err
+
+
+def test_what_lowering_refuses_is_told_where_it_is_asked_for(shell, tmp_path):
+    (tmp_path / "s.py").write_text(SMALL)
+    assert shell("run", "s.py").code == 0, "the tile level has no tensor cores"
+    checked = shell("run", "--check", "s.py")
+    assert (checked.code, checked.out) == (1, "ran\n")
+    assert checked.err.count("s.py:12: error TL701: T.gemm: M is 8") == 1, checked.err
+    (tmp_path / "s.py").write_text(SMALL + "print(kernel.compile().get_kernel_source())\n")
+    asked = shell("run", "s.py")
+    assert asked.code == 1
+    assert "s.py:12: error TL701: T.gemm: M is 8" in asked.err
+    assert "Traceback" not in asked.err
 
 
 def test_addresses_reach_the_tensors_at_them(shell, tmp_path):

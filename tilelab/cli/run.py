@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from tilelab.runtime.script import as_typed, run_script
 
     checks = bool(args.check or args.json)
-    settings = install(level=args.level, target=args.target, checks=checks, lower=checks)
+    settings = install(level=args.level, target=args.target, checks=checks)
     status = run_script(args.script, args.args, settings)
     found = [as_typed(f, args.script) for f in settings.findings]
     if args.json:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ class Settings:
         target: The GPU that torch and TileLang are told of, in canonical form. Default: ``"sm_90a"``.
         checks: Look for mistakes while running. Default: False.
         show_prints: Write ``T.print`` records to stdout as they come. Default: True.
-        lower: Lower each kernel when it is compiled, so that what TileLang refuses is refused there. Default: False.
+        lower: Lower each kernel when it is compiled, so that TileLang raises there what it refuses. Default: False.
         findings: What every launch found so far, each once.
         prints: The records of every ``T.print`` so far, at most ``keep_prints``.
     """
@@ -41,15 +41,25 @@ class Settings:
     launches: int = 0
     _lock: Any = field(default_factory=threading.Lock)
 
+    def look(self, program: ir.Program) -> None:
+        """Keep what is wrong with a kernel before any launch: budgets of the target, and what its lowering says."""
+        from tilelab import api
+
+        self._keep(api.static_findings(program, self.target))
+
+    def _keep(self, found: Iterable[Finding]) -> None:
+        with self._lock:
+            seen = {(f.code, f.file, f.line) for f in self.findings}
+            self.findings += [f for f in found if (f.code, f.file, f.line) not in seen]
+
     def run(self, program: ir.Program, inputs: Mapping[str, Any]) -> Trace:
         """Simulate one launch and keep what it found."""
         from tilelab import api
 
         trace = api.run(program, inputs, level=self.level, params=SimParams(checks=self.checks, target=self.target))
+        self._keep(trace.findings)
         with self._lock:
             self.launches += 1
-            seen = {(f.code, f.file, f.line) for f in self.findings}
-            self.findings += [f for f in trace.findings if (f.code, f.file, f.line) not in seen]
             self.prints += trace.prints[: max(0, self.keep_prints - len(self.prints))]
         if self.show_prints:
             for record in trace.prints:

@@ -27,6 +27,7 @@ class SimKernel(JITKernel):  # type: ignore[misc]
 
     def __init__(self, func: Any, out_idx: Any, *, target: Any, settings: Any, **options: Any) -> None:
         from tilelab.compiler import capture_prim_func
+        from tilelab.compiler.front import PASS_CONFIGS
 
         self.prim_func, self.target, self.target_host = func, target, options.get("target_host")
         self.pass_configs, self.compile_flags, self.verbose = options.get("pass_configs"), options.get("compile_flags"), False
@@ -36,10 +37,14 @@ class SimKernel(JITKernel):  # type: ignore[misc]
         params = _params(func)
         self.adapter = SimAdapter(params, _list(out_idx), self._launch)
         self.torch_function = self.adapter.func
-        program = capture_prim_func(func, outputs=self.adapter.result_idx or None)
-        self.program = program
+        configs = {str(getattr(k, "value", k)): v for k, v in (self.pass_configs or {}).items()}
+        self.program = capture_prim_func(
+            func, outputs=self.adapter.result_idx or None, extra_attrs={PASS_CONFIGS: configs} if configs else None
+        )
         if settings.lower:
             _ = self.artifact
+        elif settings.checks:
+            settings.look(self.program)
 
     def _launch(self, *args: Any) -> Any:
         with plainly():
@@ -70,16 +75,23 @@ class SimKernel(JITKernel):  # type: ignore[misc]
         """What TileLang makes of the kernel for the simulated GPU (its ``CompiledArtifact``), when it is asked for first.
 
         Raises:
-            Exception: What TileLang raises where it cannot lower the kernel.
+            KernelRefused: TileLang cannot lower the kernel; told in plain words.
+            Exception: The same, as TileLang raises it, where test suites run.
         """
         if self._lowered is None:
             import tilelang
             import tvm
 
+            from tilelab.compiler import lower
             from tilelab.compiler.quiet import quiet
 
-            with quiet(), tvm.transform.PassContext(opt_level=3, config=dict(self.pass_configs or {})), self.target:
-                self._lowered = tilelang.lower(self.prim_func, target=self.target, target_host=self.target_host)
+            try:
+                with quiet(), tvm.transform.PassContext(opt_level=3, config=dict(self.pass_configs or {})), self.target:
+                    self._lowered = tilelang.lower(self.prim_func, target=self.target, target_host=self.target_host)
+            except Exception:
+                if not self._settings.lower:
+                    lower(self.program, target=self._settings.target)
+                raise
         return self._lowered
 
     def get_kernel_source(self, kernel_only: bool = True) -> str:
