@@ -3,7 +3,7 @@
 import pytest
 
 import tilelab
-from tilelab.kernels import attention, decode, fp8_gemm, gemm, grouped_gemm, mla
+from tilelab.kernels import attention, attention_backward, decode, fp8_gemm, gemm, grouped_gemm, mla, sparse_mla
 
 PORTABLE = {
     "gemm": lambda: gemm.portable.get_tir(72, 136, 104, "NT", "bfloat16", True, "gelu", True, bm=64, bn=64),
@@ -11,6 +11,9 @@ PORTABLE = {
     "attention": lambda: attention.portable.get_tir(2, 4, 2, 140, 200, 70, 100, 64, 64, True, 0, False),
     "mla": lambda: mla.portable.get_tir(16, 16),
     "decode": lambda: decode.portable.get_tir(8, 2, 64, 16),
+    "decode 8-bit": lambda: decode.portable.get_tir(8, 2, 64, 16, kv_dtype="float8_e4m3fn"),
+    "backward": lambda: attention_backward.portable.get_tir(1, 4, 2, 140, 200, 256, 140, 200, 64, 64),
+    "sparse backward": lambda: sparse_mla.gradient.get_tir(16),
     "grouped": lambda: grouped_gemm.portable.get_tir(134, 3, 72, 104),
     "fp8": lambda: fp8_gemm.portable.get_tir(72, 136, 272),
 }
@@ -18,6 +21,8 @@ FAST = {
     "gemm": lambda: gemm.hopper.get_tir(512, 512, 256),
     "fp8": lambda: fp8_gemm.hopper.get_tir(512, 512, 256),
     "decode": lambda: decode.hopper.get_tir(32, 8, 128, 64, 1),
+    "backward": lambda: attention_backward.hopper.get_tir(1, 4, 4, 512, 512, 512, 512, 512),
+    "mla": lambda: mla.hopper.get_tir(128),
 }
 
 
