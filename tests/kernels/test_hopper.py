@@ -1,5 +1,6 @@
 """The warp-specialised kernels of the newer operators, at tile level in the simulator: roles, rings and run-time loops, against float64."""
 
+import pytest
 import torch
 
 import tilelab
@@ -32,6 +33,15 @@ def test_two_fp8_products_a_step():
     (a, sa), (b, sb) = (fp8_gemm.quantize(randn(r, K, dtype=torch.float32, seed=s), square=s > 0) for s, r in enumerate((M, N)))
     kernel = fp8_gemm.hopper.get_tir(M, N, K, True, "bfloat16", 2, bn=192, stages=2, cn=32, split=2)
     close(torch.as_tensor(simulate(kernel, a, b, sa, sb, torch.zeros(M, N).bfloat16())["C"]), fp8_gemm.reference(a, b, sa, sb))
+
+
+@pytest.mark.parametrize("split", [1, 2])
+def test_fp8_with_a_scale_a_tensor(split):
+    M, N, K = 136, 200, 272
+    a, b = ((randn(r, K, dtype=torch.float32) / scale).to(torch.float8_e4m3fn) for r, scale in ((M, 0.01), (N, 0.02)))
+    kernel = fp8_gemm.hopper.get_tir(M, N, K, False, "bfloat16", 2, bn=192, stages=2, cn=32, split=split)
+    scales = torch.full((1, 1), 0.01), torch.full((1, 1), 0.02)
+    close(torch.as_tensor(simulate(kernel, a, b, *scales, torch.zeros(M, N).bfloat16())["C"]), fp8_gemm.reference(a, b, *scales))
 
 
 def test_indexer_streams_the_keys_that_its_queries_see():

@@ -3,19 +3,16 @@
 a [M, K], b [N, K] float8_e4m3fn, row-major. Two kinds of scales, all float32:
 
 - blocks (as DeepSeek-V3 trains): ``scale_a`` [K / 128, M], one for 128 columns of a row of A, transposed so that a tile's scales are
-contiguous;
-  ``scale_b`` [N / 128, K / 128], one for a square of B (sizes rounded up).
+  contiguous; ``scale_b`` [N / 128, K / 128], one for a square of B (sizes rounded up).
 - tensors: ``scale_a`` [1], ``scale_b`` [1].
 
-The tensor cores of Hopper keep about 14 bits of an FP8 sum, so with blocks each 128 columns are summed by wgmma into a fragment of their
-own and then
-promoted: multiplied with their scales and added in float32 (two-level accumulation; DeepSeek-V3 report,
-https://arxiv.org/abs/2412.19437, section 3.3).
-The other warpgroup's products run meanwhile. Otherwise the kernel is built as ``gemm.hopper`` is.
+The tensor cores of Hopper keep about 14 bits of an FP8 sum: 8192 products of one sign lose a seventh of it. So each 128 columns are summed
+by wgmma into a fragment of their own and then promoted: multiplied with their scales, if they have some, and added in float32 (two-level
+accumulation; DeepSeek-V3 report, https://arxiv.org/abs/2412.19437, section 3.3). The other warpgroup's products run meanwhile; with
+``split`` 2 also the other half of a step's own. Otherwise the kernel is built as ``gemm.hopper`` is.
 
 Two numbers (8192³): 1.10 PFLOP → 0.51 ms at 2140 TFLOP/s; a 128 × 128 tile needs 256 tensor cycles a warpgroup and 128 columns, and 64
-multiply-adds a
-thread for its promotion.
+multiply-adds a thread for its promotion.
 """
 
 from functools import lru_cache
@@ -55,7 +52,7 @@ def hopper(
     a_scales = (steps, M) if blocks else (1, 1)
     b_scales = (T.ceildiv(N, BLOCK), steps) if blocks else (1, 1)
     width = bn // split  # columns of one product and of its accumulator
-    chunk = next(c for c in (128, 64, 32) if width % c == 0 and (BLOCK % bn == 0 or c <= 64)) if blocks else 0  # they share a scale of B
+    chunk = next(c for c in (128, 64, 32) if width % c == 0 and (BLOCK % bn == 0 or c <= 64))  # they share a scale of B
 
     @T.macro
     def store(wg, j, acc, stage, C, by, col):
@@ -86,7 +83,10 @@ def hopper(
 
     @T.macro
     def add(part, acc, scale, by_chunk, h):
-        for j in T.unroll(width // chunk, explicit=True):
+        if not blocks:
+            for r, c in T.Parallel(rows, width):
+                acc[r, c] += part[r, c]
+        for j in T.unroll(width // chunk if blocks else 0, explicit=True):
             for r, c in T.Parallel(rows, chunk):
                 acc[r, j * chunk + c] += part[r, j * chunk + c] * (scale[r] * by_chunk[h * (width // chunk) + j])
 
@@ -101,11 +101,12 @@ def hopper(
             issue(wg, a, b, full, part, first + k, 0)
             if split == 2:
                 issue(wg, a, b, full, other, first + k, 1)
-            for r in T.Parallel(rows):
-                scale[r] = sa[s, wg * rows + r]
             by_chunk = T.alloc_local((bn // chunk,), "float32")
-            for j in T.unroll(bn // chunk, explicit=True):
-                by_chunk[j] = SB[(bx * bn + j * chunk) // BLOCK, k]
+            if blocks:
+                for r in T.Parallel(rows):
+                    scale[r] = sa[s, wg * rows + r]
+                for j in T.unroll(bn // chunk, explicit=True):
+                    by_chunk[j] = SB[(bx * bn + j * chunk) // BLOCK, k]
             T.wait_wgmma(split - 1)
             T.warpgroup_fence_operand(part, num_regs=rows * width // 128)  # or the compiler may read them before they are there
             if split == 1:
@@ -118,22 +119,6 @@ def hopper(
                 add(other, high, scale, by_chunk, 1)
 
     @T.macro
-    def product(wg, a, b, full, free, acc, SA, SB, first):
-        """The K loop with one scale a tensor."""
-        for k in T.serial(steps):
-            s = (first + k) % stages
-            T.mbarrier_wait_parity(full[s], ((first + k) // stages) & 1)
-            T.wgmma_gemm(a[s, wg * rows : wg * rows + rows, :], b[s, :, :], acc, transpose_B=True, clear_accum=(k == 0))
-            T.wait_wgmma(1)
-            if k > 0:
-                release(free, (first + k - 1) % stages)
-        T.wait_wgmma(0)
-        T.warpgroup_fence_operand(acc, num_regs=rows * bn // 128)
-        release(free, (first + steps - 1) % stages)
-        for r, c in T.Parallel(rows, bn):
-            acc[r, c] *= SA[0, 0] * SB[0, 0]
-
-    @T.macro
     def consume(wg, a, b, sa, stage_a, stage_b, full, free, part, other, acc, high, scale, SA, SB, C, block):
         T.inc_max_nreg(232)
         it, by, bx = [T.alloc_var("int32") for _ in range(3)]
@@ -143,10 +128,13 @@ def hopper(
                 y, x = place(w * sms + block, tile_rows, columns, group)
                 by = y
                 bx = x
-                if blocks:
-                    promote(wg, a, b, sa, full, free, part, other, acc, high, scale, SB, it, bx)
-                else:
-                    product(wg, a, b, full, free, acc, SA, SB, it)
+                promote(wg, a, b, sa, full, free, part, other, acc, high, scale, SB, it, bx)
+                if not blocks:
+                    for r, c in T.Parallel(rows, width):
+                        acc[r, c] *= SA[0, 0] * SB[0, 0]
+                    if split == 2:
+                        for r, c in T.Parallel(rows, width):
+                            high[r, c] *= SA[0, 0] * SB[0, 0]
                 it = it + steps
                 save(wg, acc, stage_a, stage_b, C, by, bx * bn)
                 if split == 2:
@@ -171,7 +159,7 @@ def hopper(
             stage0a, stage0b, stage1a, stage1b = [T.alloc_shared((rows, cn), out_dtype) for _ in range(4)]
             acc0, acc1 = [T.alloc_fragment((rows, width), "float32") for _ in range(2)]
             high0, high1 = [T.alloc_fragment((rows, width if split == 2 else 8), "float32") for _ in range(2)]
-            part0, part1 = [T.alloc_fragment((rows, width if blocks else 8), "float32") for _ in range(2)]
+            part0, part1 = [T.alloc_fragment((rows, width), "float32") for _ in range(2)]
             other0, other1 = [T.alloc_fragment((rows, width if split == 2 else 8), "float32") for _ in range(2)]
             scale0, scale1 = [T.alloc_fragment((rows,), "float32") for _ in range(2)]
             full = T.alloc_barrier([1] * stages)
@@ -242,9 +230,7 @@ def build(fast: bool, M: int, N: int, K: int, blocks: bool, out_dtype: str, sms:
     """The compiled kernel of one problem."""
     if not fast:
         return portable(M, N, K, blocks, out_dtype)
-    if not blocks:
-        return hopper(M, N, K, False, out_dtype, sms, bn=256, stages=4)
-    return hopper(M, N, K, True, out_dtype, sms, bn=192 if M * N >= 2048 * 2048 else 128, stages=4, group=16)
+    return hopper(M, N, K, blocks, out_dtype, sms, bn=192 if M * N >= 2048 * 2048 else 128, stages=4, group=16)
 
 
 def fp8_gemm(
