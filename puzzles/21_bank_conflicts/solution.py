@@ -16,7 +16,7 @@ def row_scan(A):
         carry[0] = 0.0
         tile = T.alloc_shared((128, 32 + 4), "float32")
         for k in T.serial(T.ceildiv(N, 32)):
-            T.copy(A[bx * 128, k * 32], tile[:, 0:32])
+            T.copy(A[bx * 128, k * 32], tile[:, 0:32], annotations={"disable_tma": True})
             for c in T.serial(8):
                 for e in T.vectorized(4):
                     four[e] = tile[t, c * 4 + e]
@@ -25,5 +25,5 @@ def row_scan(A):
                     four[e] = carry[0]
                 for e in T.vectorized(4):
                     tile[t, c * 4 + e] = four[e]
-            T.copy(tile[:, 0:32], S[bx * 128, k * 32])
+            T.copy(tile[:, 0:32], S[bx * 128, k * 32], annotations={"disable_tma": True})
     return S

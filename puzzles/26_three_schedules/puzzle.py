@@ -9,15 +9,15 @@ puzzle = tilelab.puzzle("26")
 puzzle
 
 # %% [markdown] lang="en"
-# **Your kernel.** It runs as it stands, and `C` is all zeros. It is checked with 64, 128 and 256 threads, with 0 to 4 stages, and with both layouts.
+# **Your kernel.** It runs as it stands, and `C` is all zeros. It is checked with 64, 128 and 256 threads, with 0 to 4 stages, and with three layouts of `c`.
 
 # %% [markdown] lang="zh"
-# **你的内核。** 现在它就能运行，只是 `C` 全是零。检查时会用 64、128、256 个线程，0 到 4 级流水，以及两种布局。
+# **你的内核。** 现在它就能运行，只是 `C` 全是零。检查时会用 64、128、256 个线程，0 到 4 级流水，以及 `c` 的三种布局。
 
 
 # %% tilelab={"role": "solution"}
 @tilelang.jit
-def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
+def matmul(A, B, threads: int = 128, num_stages: int = 2, policy: int = 0):
     M, N, K = T.const("M, N, K")
     A: T.Tensor[[M, K], "float16"]
     B: T.Tensor[[K, N], "float16"]
@@ -28,13 +28,11 @@ def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
         c = T.alloc_fragment((64, 64), "float32")
         T.clear(c)
         ### BEGIN SOLUTION
-        #| # The dataflow: tiles of A and B along K, multiplied into c. The schedule: num_stages, and where row_major is 1, two layouts.
-        if row_major:
-            T.annotate_layout({a: T.Layout((64, 32), lambda i, j: i * 32 + j), b: T.Layout((32, 64), lambda i, j: i * 64 + j)})
+        #| # The dataflow: tiles of A and B along K, multiplied into c. The schedule: num_stages, and the policy of the multiplication.
         for k in T.Pipelined(T.ceildiv(K, 32), num_stages=num_stages):
             T.copy(A[by * 64, k * 32], a)
             T.copy(B[k * 32, bx * 64], b)
-            T.gemm(a, b, c)
+            T.gemm(a, b, c, policy=T.GemmWarpPolicy(policy))
         ### END SOLUTION
         T.copy(c, C[by * 64, bx * 64])
     return C
@@ -49,7 +47,7 @@ def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
 # %%
 rng = np.random.default_rng(0)
 a, b = rng.standard_normal((70, 200)).astype(np.float16), rng.standard_normal((200, 72)).astype(np.float16)
-trace = tilelab.simulate(matmul, a, b, consts={"threads": 256, "num_stages": 3, "row_major": 1})
+trace = tilelab.simulate(matmul, a, b, consts={"threads": 256, "num_stages": 3, "policy": 1})
 print("largest error:", np.abs(trace.result - a.astype(np.float64) @ b.astype(np.float64)).max())
 trace.findings
 

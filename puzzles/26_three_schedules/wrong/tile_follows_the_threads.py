@@ -5,7 +5,7 @@ import tilelang.language as T
 
 
 @tilelang.jit
-def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
+def matmul(A, B, threads: int = 128, num_stages: int = 2, policy: int = 0):
     M, N, K = T.const("M, N, K")
     A: T.Tensor[[M, K], "float16"]
     B: T.Tensor[[K, N], "float16"]
@@ -15,13 +15,9 @@ def matmul(A, B, threads: int = 128, num_stages: int = 2, row_major: int = 0):
         b = T.alloc_shared((32, threads // 2), "float16")
         c = T.alloc_fragment((64, threads // 2), "float32")
         T.clear(c)
-        if row_major:
-            T.annotate_layout(
-                {a: T.Layout((64, 32), lambda i, j: i * 32 + j), b: T.Layout((32, threads // 2), lambda i, j: i * (threads // 2) + j)}
-            )
         for k in T.Pipelined(T.ceildiv(K, 32), num_stages=num_stages):
             T.copy(A[by * 64, k * 32], a)
             T.copy(B[k * 32, bx * 64], b)
-            T.gemm(a, b, c)
+            T.gemm(a, b, c, policy=T.GemmWarpPolicy(policy))
         T.copy(c, C[by * 64, bx * 64])
     return C
