@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 HELP = "List the puzzles, get a starter, make a puzzle of your own, or export assignments for a class."
 
@@ -38,6 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("--key", metavar="FILE", help="the key that was revealed")
     verify.add_argument("--commitment", metavar="HEX", help="what was published before the deadline")
     verify.add_argument("--only", metavar="STUDENT", help="the grade of one student alone")
+    book = actions.add_parser("gradebook", help="enter the scores of a class into nbgrader's gradebook")
+    book.add_argument("puzzle", metavar="PUZZLE", help="its number, its name (01_copy), or its folder")
+    book.add_argument("--results", metavar="FILE", required=True, help="the results.jsonl that `tilelab grade --out` wrote")
+    book.add_argument("--db", metavar="URL", default="sqlite:///gradebook.db", help="nbgrader's database. Default: sqlite:///gradebook.db")
     board = actions.add_parser("leaderboard", help="merge records of `tilelab grade --record` into a page")
     board.add_argument("records", metavar="RECORD", nargs="+", help="files that --record wrote")
     board.add_argument("-o", "--output", metavar="FILE", required=True, help="the page, an .html file")
@@ -149,22 +154,39 @@ def _commit(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace) -> int:
     from tilelab.course import puzzle as find
     from tilelab.errors import InputError
-    from tilelab.grader.classes import read_results, verify
+    from tilelab.grader.classes import verify
     from tilelab.grader.secret import load_key
 
     spec = find(args.puzzle).spec
     path, folder = Path(args.results), Path(args.submissions)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file", fix="give the results.jsonl that `tilelab grade --out` wrote")
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder", fix="give the folder of the submissions")
-    latest = {r["submission"]: r for r in read_results(path) if r["puzzle"] == spec.id}
-    chosen = [r for r in latest.values() if args.only in (None, r["student"])]
+    chosen = [r for r in _results(path, spec.id).values() if args.only in (None, r["student"])]
     if not chosen:
         raise InputError(f"{path} has no result of {args.only or spec.id}", fix="see the names in it")
     wrong = verify(spec, chosen, folder, load_key(Path(args.key)) if args.key else None, args.commitment)
     print("\n".join(wrong) if wrong else f"all {len(chosen)} grades are as published")
     return 1 if wrong else 0
+
+
+def _gradebook(args: argparse.Namespace) -> int:
+    from tilelab.course import puzzle as find
+    from tilelab.course.gradebook import enter_scores
+
+    puzzle = find(args.puzzle)
+    students = enter_scores(puzzle, list(_results(Path(args.results), puzzle.id).values()), args.db)
+    print(f"entered the scores of {len(students)} students", file=sys.stderr)
+    return 0
+
+
+def _results(path: Path, puzzle: str) -> dict[str, Any]:
+    """The latest result of each submission to a puzzle."""
+    from tilelab.errors import InputError
+    from tilelab.grader.classes import read_results
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such file", fix="give the results.jsonl that `tilelab grade --out` wrote")
+    return {r["submission"]: r for r in read_results(path) if r["puzzle"] == puzzle}
 
 
 def _leaderboard(args: argparse.Namespace) -> int:
@@ -185,5 +207,6 @@ _ACTIONS = {
     "progress": _progress,
     "commit": _commit,
     "verify": _verify,
+    "gradebook": _gradebook,
     "leaderboard": _leaderboard,
 }
