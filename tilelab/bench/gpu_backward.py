@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tilelab.bench.gpu import Case, Work, relative_error
+from tilelab.bench.gpu import Case, Launch, Work, relative_error
 
 HEADS, DIM = 16, 128
 
@@ -49,7 +49,9 @@ def work(batch: int, length: int, causal: bool, kv_heads: int = HEADS) -> Work:
             worst = max(worst, *(relative_error(a[at], w) for a, at, w in zip(own, (heads, mine, mine), want, strict=True)))
         return worst
 
-    peers = {"cudnn": [cudnn_backward(*s, causal) for s in sets]} if kv_heads == HEADS else {}
+    peers: dict[str, Sequence[Launch]] = {}
+    if kv_heads == HEADS:
+        peers["cudnn"] = [cudnn_backward(q, k, v, dout, causal) for q, k, v, dout in sets]
     return Work(ours=calls, peers=peers, error=error, config=f"kv_heads={kv_heads}")
 
 

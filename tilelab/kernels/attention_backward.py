@@ -238,17 +238,9 @@ def hopper(
 
 @tilelang.jit
 def prepare(
-    batch: int,
-    heads: int,
-    tokens: int,
-    padded: int,
-    longest: int,
-    dim: int,
-    dim_v: int,
-    varlen: bool = False,
-    dtype: str = "bfloat16",
+    batch: int, heads: int, tokens: int, padded: int, longest: int, dim: int, dim_v: int, varlen: bool = False, dtype: str = "bfloat16",
     br: int = 32,
-) -> Any:
+) -> Any:  # fmt: skip
     """``(O, dO, lse, cu_q, LSE, Delta, dQ)``: what the main kernel needs of each row, sequences padded to whole tiles of 128 rows.
 
     LSE is in bits, and +inf for rows that see nothing or are padding, so that their probabilities come out as 0.
