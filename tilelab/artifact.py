@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tilelab.errors import InputError
 from tilelab.finding import Finding
 from tilelab.ir import Block, Const, Program, SourceLoc, walk
 from tilelab.layout import Layout
@@ -13,7 +14,10 @@ from tilelab.layout_make import row_major
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRecord:
-    """One compiler pass: its name, time and whether it changed the IR. ``after`` is the IR's text, where kept."""
+    """One compiler pass: its name, time and whether it changed the IR.
+
+    ``after`` is the IR's text, where it changed and texts were kept (``lower(…, history=True)``).
+    """
 
     name: str
     seconds: float
@@ -78,6 +82,7 @@ class Artifact:
         ptx: PTX, where it was assembled (``lower(…, assemble=True)``), else empty.
         sass: Machine code as text, likewise; empty also where there is no nvdisasm.
         lines: ``"ptx"`` or ``"sass"`` → for each of its lines, the line of ``source`` that it comes from (1-based; 0: none).
+        start: The IR's text before the first pass, where texts are kept.
         attrs: Other facts as text: ``tilelang`` (its version), ``seconds`` (of lowering), ``warp_specialized``.
     """
 
@@ -95,6 +100,29 @@ class Artifact:
     ptx: str = ""
     sass: str = ""
     lines: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    start: str = ""
+
+    def text_before(self, which: int) -> str:
+        """Return the IR's text before pass ``which``: that after the last pass before it that changed something.
+
+        Raises:
+            InputError: No texts were kept.
+        """
+        return next((p.after for p in reversed(self.passes[:which]) if p.after), "") or self._kept(self.start)
+
+    def text_after(self, which: int) -> str:
+        """Return the IR's text after pass ``which``, whether it changed something or not.
+
+        Raises:
+            InputError: No texts were kept.
+        """
+        return self.passes[which].after or self.text_before(which)
+
+    @staticmethod
+    def _kept(text: str) -> str:
+        if not text:
+            raise InputError("the texts of the passes were not kept", fix="lower with history=True")
+        return text
 
     def all_layouts(self) -> dict[str, Layout]:
         """Return ``layouts``, shared ones where they lie in shared memory, and the shared buffers that have none: those are row-major."""

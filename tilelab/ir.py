@@ -404,11 +404,14 @@ def children(n: Expr | Stmt) -> tuple[Any, ...]:
     out: list[Any] = []
     for name in n.__dataclass_fields__:
         value = getattr(n, name)
-        if isinstance(value, Expr | Stmt):
+        if isinstance(value, _NODES):
             out.append(value)
         elif isinstance(value, tuple):
-            out.extend(v for v in value if isinstance(v, Expr | Stmt))
+            out += [v for v in value if isinstance(v, _NODES)]
     return tuple(out)
+
+
+_NODES = (Expr, Stmt)
 
 
 def walk(n: Program | Expr | Stmt | Body) -> Any:

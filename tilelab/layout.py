@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ class Layout:
         """Return the owner threads: shape ``(*shape, replicas)``."""
         if self.map.thread is None:
             raise InputError(f"{self.name} is a {self.kind} layout: no thread owns its elements", fix="ask for addresses()")
-        return self._evaluate(self.map.thread)
+        return _threads_of(self) if self._small() else self._evaluate(self.map.thread)
 
     def registers(self) -> Ints:
         """Return each element's position within its thread's registers, in elements: shape ``(*shape, replicas)``."""
@@ -181,7 +181,14 @@ class Layout:
         return tuple(int(c) for c in np.unravel_index(number, self.shape))
 
     # ----------------------------------------------------------------------------------------- evaluation
+    def _small(self) -> bool:
+        return self.size * self.map.replicate_extent <= _KEPT
+
     def _flat_index(self) -> Ints:
+        """The flat index, kept for small layouts: a view asks for it many times."""
+        return _index_of(self) if self._small() else self._flat()
+
+    def _flat(self) -> Ints:
         """Row-major offset of the output index, whose extents are taken from its largest values."""
         outs = [self._evaluate(e) for e in self.map.index]
         flat = np.zeros_like(outs[0])
@@ -197,6 +204,26 @@ class Layout:
         if self.map.replicate is not None:
             env[self.map.replicate] = np.arange(full[-1], dtype=np.int64)
         return np.broadcast_to(evaluate(expr, env), full)
+
+
+_KEPT = 1 << 16  # elements and copies of layouts whose arrays are kept
+
+
+@lru_cache(maxsize=64)
+def _threads_of(layout: Layout) -> Ints:
+    assert layout.map.thread is not None
+    return _frozen(layout._evaluate(layout.map.thread))
+
+
+@lru_cache(maxsize=64)
+def _index_of(layout: Layout) -> Ints:
+    return _frozen(layout._flat())
+
+
+def _frozen(a: Ints) -> Ints:
+    a = np.ascontiguousarray(a)
+    a.flags.writeable = False
+    return a
 
 
 def bits_of(dtype: str) -> int:

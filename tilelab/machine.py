@@ -96,7 +96,7 @@ _NVIDIA = (
     "sm_121",
 )
 _AMD = ("gfx90a", "gfx942", "gfx950")
-_OTHER = ("metal", "webgpu", "c", "ascend")
+_OTHER = ("metal", "webgpu", "c", "ascend", "cutedsl")
 
 #: Every target in canonical form.
 TARGETS: tuple[str, ...] = _NVIDIA + _AMD + _OTHER
@@ -106,7 +106,7 @@ def canonical_target(target: str) -> str:
     """Return ``target`` in canonical form.
 
     Accepts ``sm_90``, ``sm90``, ``90``, ``9.0``, ``cuda -arch=sm_90`` (all ``sm_90a``), ``gfx942``, ``hip -mcpu=gfx942``,
-    ``metal``, ``webgpu``, ``c``, ``ascend``, and the name of a GPU (``H100``, ``RTX 3090``).
+    ``metal``, ``webgpu``, ``c``, ``ascend``, ``cutedsl`` (Python of CuTe DSL, for sm_90a), and the name of a GPU (``H100``, ``RTX 3090``).
 
     Raises:
         InputError: There is no such target.
@@ -249,7 +249,15 @@ GPUS: tuple[Gpu, ...] = (
 )  # fmt: skip
 
 #: Canonical targets without a record of their own → the target whose limits they share.
-_LIKE = {"sm_72": "sm_70", "sm_87": "sm_80", "sm_103a": "sm_100a", "sm_110a": "sm_100a", "sm_120a": "sm_120", "sm_121": "sm_120"}
+_LIKE = {
+    "sm_72": "sm_70",
+    "sm_87": "sm_80",
+    "sm_103a": "sm_100a",
+    "sm_110a": "sm_100a",
+    "sm_120a": "sm_120",
+    "sm_121": "sm_120",
+    "cutedsl": "sm_90a",
+}
 
 
 def _key(name: str) -> str:

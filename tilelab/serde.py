@@ -240,8 +240,11 @@ def _decode(data: bytes, kind: str) -> Any:
         cls = RECORDS.get(name) if isinstance(name, str) else None
         if cls is None or not isinstance(body, dict):
             raise InputError(f"the record {str(name)[:60]!r} is unknown")
-        made.append(_make(cls, {k: _value(x, made, arrays) for k, x in body.items()}))
+        made.append(_make(cls, {k: _value(x, made, arrays) if type(x) in _NESTED else x for k, x in body.items()}))
     return _value(document["root"], made, arrays)
+
+
+_NESTED = (list, dict)  # what JSON nests; the rest stands for itself
 
 
 def _members(data: bytes) -> Mapping[str, Any]:
@@ -253,7 +256,7 @@ def _members(data: bytes) -> Mapping[str, Any]:
 
 def _value(v: Any, made: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
     if isinstance(v, list):
-        return tuple(_value(i, made, arrays) for i in v)
+        return tuple([_value(i, made, arrays) if type(i) in _NESTED else i for i in v])
     if not isinstance(v, dict):
         return v
     if "n" in v:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 from tilelab import ir, isa
@@ -68,11 +69,15 @@ def problems(program: ir.Program, g: Gpu) -> tuple[Finding, ...]:
 def instruction_findings(program: ir.Program, g: Gpu) -> tuple[Finding, ...]:
     """Return a TL504 for each instruction that ``program`` needs and ``g`` lacks, once each."""
     found: dict[str, Finding] = {}
-    for s in ir.walk(program):
-        for what, name in _needs(s):
-            if name not in found and not _has(g, name, s):
-                found[name] = _lacks(what, name, s, g)
+    for what, name, s in _needed(program):
+        if name not in found and not _has(g, name, s):
+            found[name] = _lacks(what, name, s, g)
     return tuple(found.values())
+
+
+@lru_cache(maxsize=16)
+def _needed(program: ir.Program) -> tuple[tuple[str, str, ir.Stmt | ir.Expr], ...]:
+    return tuple((what, name, s) for s in ir.walk(program) for what, name in _needs(s))
 
 
 # ---------------------------------------------------------------------------------------------- instructions

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from tilelab import ir
@@ -57,6 +58,7 @@ class SharedUse:
         return sum(b.bytes for b in self.peak)
 
 
+@lru_cache(maxsize=16)
 def shared_use(program: ir.Program) -> tuple[SharedUse, ...]:
     """Return the shared memory of each launch of ``program``, in order."""
     return tuple(_of_launch(s) for s in ir.walk(program) if isinstance(s, ir.Launch))

@@ -33,7 +33,10 @@ def assemble(artifact: Artifact) -> Artifact:
         KernelRefused: nvcc refuses the source.
     """
     if not artifact.target.startswith("sm_"):
-        raise InputError(f"{artifact.target} has no PTX", fix="choose an NVIDIA target, sm_80 for example")
+        raise InputError(
+            f"{artifact.target} has no PTX and no SASS: those are NVIDIA's, and AMD's machine code takes hipcc",
+            fix="choose an NVIDIA target, sm_80 for example",
+        )
     nvcc = tool("nvcc")
     if nvcc is None:
         raise EnvironmentLacks("there is no nvcc to make PTX with", fix=_GET)

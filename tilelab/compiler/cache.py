@@ -1,4 +1,4 @@
-"""The on-disk cache of lowered kernels: safe across processes, bounded in size, never trusted blindly."""
+"""The cache of lowered kernels, on disk: safe across processes, bounded in size, never trusted blindly; the last ones stay in memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import sys
+from collections import OrderedDict
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
@@ -16,7 +18,10 @@ from tilelab.files import write_bytes
 
 MAX_BYTES = 512 << 20
 #: Part of every key: raise it when what lowering records changes.
-_EDITION = 4
+_EDITION = 5
+_MOST_IN_MEMORY = 16
+#: name → what its file held, and that file: another size or inode is another file
+_memory: OrderedDict[str, tuple[Artifact, tuple[int, int]]] = OrderedDict()
 
 
 def folder() -> Path:
@@ -36,9 +41,15 @@ def folder() -> Path:
 def key(program: ir.Program, target: str, *, history: bool) -> str:
     """Return the key of a lowering: the program with its locations, the target and the versions."""
     versions = f"{_EDITION}|{serde.VERSION}|{version('tilelang')}|{version('tilelab')}|{target}|{history}"
-    return hashlib.blake2b(serde.dumps(program) + versions.encode(), digest_size=20).hexdigest()
+    return hashlib.blake2b(_bytes(program) + f"{folder()}|{versions}".encode(), digest_size=20).hexdigest()
 
 
+@lru_cache(maxsize=16)
+def _bytes(program: ir.Program) -> bytes:
+    return hashlib.blake2b(serde.dumps(program)).digest()
+
+
+@lru_cache(maxsize=8)
 def version(package: str) -> str:
     """Return the installed version of ``package``; empty if it is not installed as a distribution."""
     try:
@@ -50,6 +61,11 @@ def version(package: str) -> str:
 def get(name: str) -> Artifact | None:
     """Return a cached Artifact, or None; one that cannot be read is dropped."""
     path = folder() / f"{name}.json"
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the least recently used go first
+    if name in _memory and _memory[name][1] == _file(path):
+        _memory.move_to_end(name)
+        return _memory[name][0]
     try:
         artifact = serde.loads(path.read_bytes(), Artifact)
     except OSError:
@@ -58,16 +74,32 @@ def get(name: str) -> Artifact | None:
         with contextlib.suppress(OSError):
             path.unlink()
         return None
-    with contextlib.suppress(OSError):
-        os.utime(path)  # the least recently used go first
-    return artifact
+    return _kept(name, artifact, path)
 
 
 def put(name: str, artifact: Artifact) -> None:
     """Keep an Artifact. A cache that cannot be written is no reason to fail."""
     with contextlib.suppress(OSError, InputError):
-        write_bytes(folder() / f"{name}.json", serde.dumps(artifact))
+        path = folder() / f"{name}.json"
+        write_bytes(path, serde.dumps(artifact))
+        _kept(name, artifact, path)
         _trim(folder())
+
+
+def _file(path: Path) -> tuple[int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return (-1, -1)
+    return stat.st_size, stat.st_ino
+
+
+def _kept(name: str, artifact: Artifact, path: Path) -> Artifact:
+    _memory[name] = (artifact, _file(path))
+    _memory.move_to_end(name)
+    while len(_memory) > _MOST_IN_MEMORY:
+        _memory.popitem(last=False)
+    return artifact
 
 
 def _trim(where: Path, most: int = MAX_BYTES) -> None:

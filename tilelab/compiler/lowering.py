@@ -14,12 +14,13 @@ from tilelab.compiler.device import read_device, read_resources, read_smem
 from tilelab.compiler.front import PASS_CONFIGS, capture, loading
 from tilelab.compiler.layouts import read_layouts, read_pipelines
 from tilelab.compiler.quiet import quiet
-from tilelab.compiler.targets import tvm_target
+from tilelab.compiler.targets import run_lowering, tvm_target
 from tilelab.compiler.watch import LAYOUTS, Watch
 from tilelab.compiler.writer import emit
 from tilelab.errors import EnvironmentLacks, InputError
 from tilelab.finding import KernelRefused
 from tilelab.layout import Layout
+from tilelab.machine import canonical_target
 
 
 def lower(
@@ -50,13 +51,13 @@ def lower(
         EnvironmentLacks: This TileLang has no compiler for the target; or ``assemble``, and there is no nvcc.
     """
     program = capture(kernel, *tensors, consts=consts, files=files)
-    name, tvm_t = tvm_target(target)
+    name = canonical_target(target)
     if program.level != "tile":
         raise InputError(f"{program.name} is lowered already")
     key = cache.key(program, name, history=history) if use_cache else ""
     found = cache.get(key) if key else None
     if found is None:
-        found = _lower(program, name, tvm_t, history, files)
+        found = _lower(program, name, tvm_target(name)[1], history, files)
         if key:
             cache.put(key, found)
     if not assemble or found.ptx:
@@ -126,6 +127,7 @@ def _lower(program: ir.Program, name: str, tvm_t: Any, history: bool, files: Map
         source=str(out.kernel_source),
         layouts=placed,
         passes=tuple(watch.passes),
+        start=watch.start,
         resources=read_resources(device),
         smem=smem,
         pipelines=pipelines,
@@ -134,13 +136,13 @@ def _lower(program: ir.Program, name: str, tvm_t: Any, history: bool, files: Map
 
 
 def _run(func: Any, program: ir.Program, tvm_t: Any, watch: Watch) -> Any:
-    import tilelang
+    import tilelang  # noqa: F401  (makes tvm known)
     import tvm
 
     configs = program.attrs.get(PASS_CONFIGS)
     config = dict(configs.items) if isinstance(configs, ir.AttrMap) else {}
     with quiet(), tvm.transform.PassContext(opt_level=3, config=config, instruments=[watch.instrument]), tvm_t:
-        return tilelang.lower(func, target=tvm_t)
+        return run_lowering(func, tvm_t)
 
 
 def _tries(tvm_t: Any) -> conflicts.Tries:

@@ -19,7 +19,25 @@ def tvm_target(target: str) -> tuple[str, Any]:
 
     name = machine.canonical_target(target)
     with quiet():  # TVM asks for a ROCm installation aloud
+        if name == "cutedsl":
+            from tilelang.cuda.target import normalize_cutedsl_target
+
+            return name, Target(normalize_cutedsl_target({"kind": "cutedsl", "arch": "sm_90a"}), Target("c"))
         return name, Target(_description(name))
+
+
+def run_lowering(func: Any, tvm_t: Any) -> Any:
+    """Run TileLang's compiler on a prim_func; return its artifact. CuTe DSL is asked for by hand: its package need not be here."""
+    import tilelang
+
+    if "cutedsl" not in tvm_t.keys:
+        return tilelang.lower(func, target=tvm_t)
+    from tilelang.backend.module import BackendContext, get_backend
+    from tilelang.engine.lower import lower_with_context
+
+    module = get_backend("cutedsl")
+    context = BackendContext(module=module, target=tvm_t, target_host=tvm_t.host, execution_backend=module.execution_backends[0])
+    return lower_with_context(func, context)
 
 
 def _description(name: str) -> dict[str, Any]:

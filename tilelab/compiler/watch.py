@@ -22,6 +22,7 @@ class Watch:
 
     Attributes:
         passes: What ran, in order, innermost passes included.
+        start: The IR's text before the first pass, where texts are kept.
         kept: Name → the module after that pass, for :data:`KEPT`.
         last: The module before the pass that is running (or failed).
         running: Name of that pass.
@@ -30,6 +31,7 @@ class Watch:
 
     def __init__(self, *, texts: bool = False, stop_after: str = "") -> None:
         self.passes: list[PassRecord] = []
+        self.start = ""
         self.kept: dict[str, Any] = {}
         self.last: Any = None
         self.running = ""
@@ -41,6 +43,8 @@ class Watch:
 
     def before(self, mod: Any, name: str) -> None:
         """Note the module on which a pass starts."""
+        if self._texts and not self.start:
+            self.start = mod.script(show_meta=False)
         self.running, self.last = name, mod
         self._open.append((time.perf_counter(), mod))
 

@@ -22,7 +22,7 @@ _SAME = {"nreg": "reg", "syncthreads": "sync", "storage": "sync", "barrier": "mb
 _QUALIFIED = r"(const |extern |volatile |__shared__ |__align__\(\d+\) |alignas\(\d+\) )*"
 #: kind of line → how it begins; the first that fits holds
 _LINES = (
-    ("launch", re.compile(r".*\b(__global__|kernel void|CoreKernel)\b.*\{$")),
+    ("launch", re.compile(r".*\b(__global__|kernel void|CoreKernel)\b.*\{$|def \w+\(.*\):$")),
     ("for", re.compile(r"for\b")),
     ("while", re.compile(r"while\b")),
     ("if", re.compile(r"(\} )?(else )?if\b")),

@@ -54,7 +54,8 @@ def _facts(variant: Record, lang: str) -> list[str]:
     changed, ms = sum(p["changed"] for p in passes), sum(p["ms"] for p in passes)
     return [
         word("located", lang, percent=f"{100 * variant['located']:.0f}"),
-        word("passes_hint", lang, changed=changed, count=len(passes), ms=f"{ms:.0f}"),
+        *([variant["note"]] if variant["note"] else []),
+        word("passes_hint", lang, changed=changed, count=sum(p["name"] != "start" for p in passes), ms=f"{ms:.0f}"),
     ]
 
 

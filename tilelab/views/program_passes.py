@@ -30,10 +30,21 @@ class Texts:
         return self._at[line]
 
 
-def history(passes: Sequence[PassRecord], texts: Texts) -> list[ProgramPass]:
-    """Return the passes with what they changed. A pass on another module (a macro, the host's half) is compared with its own past."""
+START = "start"  # the name under which the text before the first pass stands
+
+
+def history(passes: Sequence[PassRecord], texts: Texts, start: str = "") -> list[ProgramPass]:
+    """Return the passes with what they changed, behind the text ``start`` before them.
+
+    A pass on another module (a macro, the host's half) is compared with its own past.
+    """
     out: list[ProgramPass] = []
     seen: dict[frozenset[str], tuple[int, list[str]]] = {}
+    if start:
+        lines = start.splitlines()
+        hunk = ProgramHunk(at=0, removed=0, added=[texts.number(line) for line in lines])
+        out.append(ProgramPass(name=START, ms=0.0, changed=False, base=-1, hunks=[hunk]))
+        seen[frozenset(_FUNCTION.findall(start))] = (0, lines)
     for p in passes:
         record = ProgramPass(name=p.name, ms=round(p.seconds * 1000, 3), changed=p.changed, base=-1, hunks=[])
         if p.after and texts.size < _MOST:

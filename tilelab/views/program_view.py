@@ -13,6 +13,7 @@ import numpy as np
 from tilelab import ir, ir_text
 from tilelab.artifact import Artifact
 from tilelab.errors import InputError
+from tilelab.machine import canonical_target, is_nvidia
 from tilelab.views import program_link
 from tilelab.views.program_passes import Texts, differences, history
 from tilelab.views.schema_program import ProgramPane, ProgramPlace, ProgramVariant
@@ -54,7 +55,7 @@ def program(
     if not 0 < len(artifacts) <= _MOST:
         raise InputError(f"{len(artifacts)} programs cannot be shown side by side", fix=f"give 1 to {_MOST}")
     texts, places = Texts(), _Places()
-    variants = [_variant(name, a, places, texts) for name, a in artifacts]
+    variants = [_variant(name, a, places, texts, assemble, lang) for name, a in artifacts]
     _tell_apart(variants)
     kernel = variants[0]["kernel"]
     targets = ", ".join(dict.fromkeys(v["target"] for v in variants))
@@ -79,7 +80,9 @@ def _artifacts(kernel: Any, target: Any, consts: Any, passes: bool, assemble: bo
         return [(", ".join(f"{k}={v}" for k, v in one.edits.items()), one.artifact) for one in kernel.variants if one.artifact is not None]
     lower = import_module("tilelab.compiler").lower
     targets = [target] if isinstance(target, str) else list(target)
-    return [("", lower(kernel, target=t, consts=consts, history=passes, assemble=assemble)) for t in targets]
+    return [
+        ("", lower(kernel, target=t, consts=consts, history=passes, assemble=assemble and is_nvidia(canonical_target(t)))) for t in targets
+    ]
 
 
 def _tell_apart(variants: Sequence[ProgramVariant]) -> None:
@@ -116,7 +119,7 @@ class _Places:
         return self._at[key]
 
 
-def _variant(name: str, a: Artifact, places: _Places, texts: Texts) -> ProgramVariant:
+def _variant(name: str, a: Artifact, places: _Places, texts: Texts, assemble: bool, lang: str) -> ProgramVariant:
     tile, lowered = ir_text.listing(a.tile), ir_text.listing(a.program)
     source = a.source.splitlines()
     of_source = [places.of(loc) for loc in program_link.places(a.program, a.source)]
@@ -136,7 +139,8 @@ def _variant(name: str, a: Artifact, places: _Places, texts: Texts) -> ProgramVa
         target=a.target,
         kernel=a.tile.name,
         panes=[_python(a, places), *panes],
-        passes=history(a.passes, texts),
+        passes=history(a.passes, texts, a.start),
+        note=word("no_ptx", lang, target=a.target) if assemble and not a.target.startswith("sm_") else "",
         located=round(sum(s.loc is not None for s in stmts) / max(1, len(stmts)), 4),
     )
 

@@ -66,8 +66,9 @@ def resources(
     if all(g.name != chosen.name for g in machines):
         machines.insert(0, chosen)
     done = _work(program, trace)
-    asks = _asks(program, artifact)
-    records = [_gpu(program, g, asks, done, measured_s if g is chosen else None) for g in machines]
+    asks, plain = _asks(program, artifact), _asks(program, None)
+    exact = {g.name for g in machines if g.target == canonical or g is chosen}  # elsewhere, what can be told from the source
+    records = [_gpu(program, g, asks if g.name in exact else plain, done, measured_s if g is chosen else None) for g in machines]
     data = {
         "kernel": program.name,
         "target": canonical,

@@ -45,7 +45,7 @@ class Arrays(TypedDict, total=False):
 
 
 class LayoutFrame(TypedDict):
-    """Values after one step of a Trace: the statement that wrote them, its line, arrays of the layout's shape (``unwritten`` 1: nothing yet)."""
+    """Values after a step of a Trace: the statement that wrote them, its line; arrays of the layout's shape (``unwritten``: 1, 0)."""
 
     step: int
     text: str

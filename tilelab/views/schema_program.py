@@ -43,7 +43,7 @@ class ProgramPass(TypedDict):
 
 
 class ProgramVariant(TypedDict):
-    """One lowering of a kernel. ``located``: share of lowered statements that name a user line."""
+    """One lowering of a kernel. ``located``: share of lowered statements that name a user line; ``note``: what is not here, and why."""
 
     name: str
     target: str
@@ -51,6 +51,7 @@ class ProgramVariant(TypedDict):
     panes: list[ProgramPane]
     passes: list[ProgramPass]
     located: float
+    note: str
 
 
 class ProgramDiff(TypedDict):

@@ -17,6 +17,8 @@ PROGRAM_WORDS: Mapping[str, tuple[str, str]] = {
     "variant": ("variant", "变体"),
     "beside": ("beside it", "并排"),
     "nothing_beside": ("nothing", "无"),
+    "no_ptx": ("no PTX or SASS: {target} is no NVIDIA GPU; its machine code takes its maker's own compiler",
+               "没有 PTX 与 SASS：{target} 不是 NVIDIA GPU，其机器码要用厂商自己的编译器"),
     "located": ("{percent}% of lowered statements name a line", "{percent}% 的降级语句能对应到源代码行"),
     "user_line": ("line", "行"),
     "lines": ("lines", "行"),

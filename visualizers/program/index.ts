@@ -55,11 +55,11 @@ class ProgramView {
   private build(): void {
     const v = this.record, changed = v.passes.filter(p => p.changed).length;
     const ms = v.passes.reduce((sum, p) => sum + p.ms, 0).toFixed(0);
-    const line = `${v.target}${v.name ? ` · ${v.name}` : ""} · ${this.t("located", { percent: (100 * v.located).toFixed(0) })}`;
+    const line = `${v.target}${v.name ? ` · ${v.name}` : ""} · ${this.t("located", { percent: (100 * v.located).toFixed(0) })}${v.note ? ` · ${v.note}` : ""}`;
     this.root.lang = this.lang === "zh" ? "zh-CN" : "en";
     this.root.setAttribute("aria-label", `${v.kernel}: ${line}`);
     this.columns = this.makeColumns();
-    const hint = this.t("passes_hint", { changed, count: v.passes.length, ms });
+    const hint = this.t("passes_hint", { changed, count: v.passes.filter(p => p.name !== "start").length, ms });
     this.root.replaceChildren(
       h("header", {}, h("h3", {}, v.kernel), h("span", { class: "tl-soft" }, line)),
       this.bar(), this.status, h("div", { class: "tl-columns" }, ...this.columns.map(c => c.element)),

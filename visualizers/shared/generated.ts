@@ -38,7 +38,7 @@ export interface Arrays {
   value?: EncodedArray;
 }
 
-/** Values after one step of a Trace: the statement that wrote them, its line, arrays of the layout's shape (``unwritten`` 1: nothing yet). */
+/** Values after a step of a Trace: the statement that wrote them, its line; arrays of the layout's shape (``unwritten``: 1, 0). */
 export interface LayoutFrame {
   step: number;
   text: string;
@@ -447,7 +447,7 @@ export interface ProgramPass {
   hunks: ProgramHunk[];
 }
 
-/** One lowering of a kernel. ``located``: share of lowered statements that name a user line. */
+/** One lowering of a kernel. ``located``: share of lowered statements that name a user line; ``note``: what is not here, and why. */
 export interface ProgramVariant {
   name: string;
   target: string;
@@ -455,6 +455,7 @@ export interface ProgramVariant {
   panes: ProgramPane[];
   passes: ProgramPass[];
   located: number;
+  note: string;
 }
 
 /** Where pane ``key`` of variants ``a`` and ``b`` differs: ``[first of a, end of a, first of b, end of b]`` each. */
@@ -928,6 +929,10 @@ export const WORDS = {
  "nothing_beside": [
   "nothing",
   "无"
+ ],
+ "no_ptx": [
+  "no PTX or SASS: {target} is no NVIDIA GPU; its machine code takes its maker's own compiler",
+  "没有 PTX 与 SASS：{target} 不是 NVIDIA GPU，其机器码要用厂商自己的编译器"
  ],
  "located": [
   "{percent}% of lowered statements name a line",
