@@ -37,6 +37,15 @@ def test_pages_open_offline(chromium, book, name):
     context.close()
 
 
+def test_every_puzzle_has_its_page(book):
+    contents = (book / "puzzles.html").read_text(encoding="utf-8")
+    for folder in sorted((ROOT / "puzzles").glob("[0-9][0-9]_*")):
+        assert f"road/{folder.name}.html" in contents
+        page = (book / "road" / f"{folder.name}.html").read_text(encoding="utf-8")
+        assert "<h1>" in page
+        assert 'src="../_images/' in page
+
+
 def test_a_puzzles_statement_is_in_its_page(book):
     page = (book / "puzzle_25.html").read_text(encoding="utf-8")
     assert "T.gemm" in page

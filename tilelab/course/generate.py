@@ -1,7 +1,7 @@
 """Makes what is generated of the puzzles: ``python -m tilelab.course.generate [--check] [--solved DIR]``.
 
-From each ``puzzles/NN_name/puzzle.py`` come ``solution.py`` and ``stub.py`` beside it and ``notebooks/NN_name.ipynb``
-(and ``notebooks/zh/``); they are committed, and a test holds them equal to a regeneration. Solved notebooks go to a
+From each ``puzzles/NN_name/puzzle.py`` come ``solution.py`` and ``stub.py`` beside it, ``notebooks/NN_name.ipynb``
+(and ``notebooks/zh/``) and, where there is a book beside, its page ``book/road/NN_name.md``; they are committed, and a test holds them equal to a regeneration. Solved notebooks go to a
 build folder, where CI runs them.
 """
 
@@ -27,7 +27,19 @@ def generated(puzzle: Puzzle, notebooks: Path) -> dict[Path, str]:
     for lang in LANGUAGES:
         folder = notebooks if lang == "en" else notebooks / lang
         out[folder / f"{puzzle.id}.ipynb"] = percent.dump(puzzle.notebook(lang))
+    book = puzzle.folder.parent.parent / "book"
+    if (book / "conf.py").is_file():
+        out[book / "road" / f"{puzzle.id}.md"] = book_page(puzzle)
     return out
+
+
+def book_page(puzzle: Puzzle) -> str:
+    """Return the puzzle's page of the book: its statement, and what a learner starts from."""
+    at = f"../../puzzles/{puzzle.id}"
+    return (
+        f"```{{include}} {at}/README.md\n:relative-images:\n```\n\n## What you start from\n\n"
+        f"```{{literalinclude}} {at}/stub.py\n:language: python\n```\n"
+    )
 
 
 def solution_file(puzzle: Puzzle) -> str:
