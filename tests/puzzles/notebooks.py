@@ -66,7 +66,7 @@ def made(names: list[str], folder: Path) -> list[Path]:
         starters = {folder / f"{p.id}.{lang}.starter.ipynb": percent.dump(p.notebook(lang)) for lang in ("en", "zh")}
         for path, text in {**solved(p, folder), **starters}.items():
             code = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-            bare = ["\n".join(line.split("#")[0].rstrip() for line in cell.split("\n")) for cell in code]
+            bare = ["\n".join(line.split("#")[0].rstrip() for line in c.replace(', lang="zh"', "").split("\n")) for c in code]
             if bare not in seen:
                 seen.append(bare)
                 path.write_text(text, "utf-8")
