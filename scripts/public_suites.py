@@ -1,6 +1,7 @@
 """Runs public TileLang scripts and test suites as they are, in the simulator, and counts what comes of it.
 
     python scripts/public_suites.py FOLDER [--out FILE.json] [--only TEXT …] [--seconds S] [--lock FILE]
+    python scripts/public_suites.py --merge FILE.json … --table tests/runtime/PUBLIC.md
 
 FOLDER holds TileLang's ``examples/`` and ``testing/`` (its source distribution has both) or other folders of scripts. Scripts that have a
 main part run under ``tilelab run``, ``test_*.py`` under the pytest plugin; each in a process of its own with a limit of time. A summary is
@@ -130,8 +131,8 @@ def mark_alike(path: Path, rows: list[dict[str, Any]], seconds: float, one: floa
 
 def _said(text: str) -> str:
     """The first line of an error, without addresses."""
-    lines = [line for line in text.splitlines() if line.startswith("E  ")]
-    return re.sub(r"0x[0-9a-f]+", "", lines[0]) if lines else text[-200:]
+    lines = [line for line in text.splitlines() if line.startswith("E  ")] or text.strip().splitlines()[-1:]
+    return re.sub(r"0x[0-9a-f]+", "", lines[0]) if lines else ""
 
 
 def kind_of(row: dict[str, Any]) -> str:
@@ -163,10 +164,74 @@ def _turn(lock: str | None) -> Iterator[None]:
         yield
 
 
+def _print(rows: Sequence[dict[str, Any]]) -> None:
+    for title, of in _halves(rows):
+        print(f"{title}: {len(of)}", *(f"  {n:5} {k}" for k, n in Counter(r["kind"] for r in of).most_common()), sep="\n")
+
+
+def _halves(rows: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Scripts, tests that come with examples, and tests by the folder they lie in."""
+    halves: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        parts = Path(row["file"]).parts
+        title = "scripts" if "test" not in row else "tests of examples" if parts[0] == "examples" else f"tests of {parts[-2]}"
+        halves.setdefault(title, []).append(row)
+    return sorted(halves.items(), key=lambda half: (half[0] != "scripts", half[0] != "tests of examples", half[0]))
+
+
+def merged(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """Join rows; of a file that ran several times, the rows of its last run count."""
+    by_file: dict[str, list[dict[str, Any]]] = {}
+    for path in files:
+        run: dict[str, list[dict[str, Any]]] = {}
+        for row in json.loads(path.read_text()):
+            run.setdefault(row["file"], []).append({**row, "kind": kind_of(row)})
+        by_file.update(run)
+    return [row for name in sorted(by_file) for row in by_file[name]]
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the counts as a page of Markdown, with the reasons for what is refused by name."""
+    from importlib.metadata import version
+
+    kinds = [k for k, _ in Counter(r["kind"] for r in rows).most_common()]
+    kinds.sort(key=lambda k: k != "passed")
+    out = [
+        "# Public TileLang scripts and suites in the simulator", "",
+        "TileLang's own examples and tests (its release 0.1.14, the last whose source distribution holds them), run as they are by",
+        f"`scripts/public_suites.py` with TileLang {version('tilelang')}, sm_90, on two shared cores, with a limit of a minute a file:",
+        "`tilelab run` for scripts, the pytest plugin with `--tilelab-sim` for tests. This page is written by that script.", "",
+        f"{len({r['file'] for r in rows})} files, {len(rows)} scripts and tests.", "",
+        f"| | {' | '.join(kinds)} |", f"|---|{'---:|' * len(kinds)}",
+    ]  # fmt: skip
+    for title, of in [*_halves(rows), ("all", list(rows))]:
+        count = Counter(r["kind"] for r in of)
+        out.append(f"| {title} | {' | '.join(str(count[k] or '') for k in kinds)} |")
+    out += ["", "What is refused by name (TL703):", ""]
+    reasons = Counter(
+        m[1].strip()
+        for r in rows
+        if "TL703" in r["kind"] and (m := re.search(r"TL703: (.*?)(?: is not simulated| is not supported| \(it is )", r["text"]))
+    )
+    out += [f"- {reason}: {n}" for reason, n in reasons.most_common()]
+    out += ["", "What fails, and is not told apart above:", ""]
+    fails = Counter((Path(r["file"]).name, _reason(r["text"])) for r in rows if r["kind"] == "fails")
+    out += [f"- `{name}`{f' ({n})' if n > 1 else ''}: {reason}" for (name, reason), n in sorted(fails.items())]
+    return "\n".join(out) + "\n"
+
+
+def _reason(text: str) -> str:
+    """The error in one short line."""
+    said = re.sub(r"0x[0-9a-f]+|/\S*/", "", _said(text)).removeprefix("E ").strip()
+    return said.replace("|", "/")[:140] or "ends without a word"
+
+
 def main() -> int:
     """Run all, print the counts, write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="the scripts and tests to run")
+    parser.add_argument("--merge", type=Path, nargs="+", help="run nothing: join the rows of earlier runs, a file's last run counting")
+    parser.add_argument("--table", type=Path, help="write the counts as Markdown")
     parser.add_argument("--only", nargs="*", default=[], help="run only files whose name holds one of these")
     parser.add_argument("--list", type=Path, help="a file that names the files to run, one a line")
     parser.add_argument("--seconds", type=float, default=60, help="limit of one script or file of tests")
@@ -174,6 +239,14 @@ def main() -> int:
     parser.add_argument("--lock", help="a file that is locked while something runs, for machines that others use too")
     parser.add_argument("--out", type=Path, help="write the rows here")
     args = parser.parse_args()
+    if args.merge:
+        rows = merged(args.merge)
+        if args.table:
+            args.table.write_text(table(rows), encoding="utf-8")
+        _print(rows)
+        return 0
+    if args.folder is None:
+        parser.error("name a folder")
     files = [args.folder / line for line in args.list.read_text().split()] if args.list else _files(args.folder, args.only)
     rows: list[dict[str, Any]] = []
     for path in files:
@@ -188,8 +261,9 @@ def main() -> int:
         print(f"{path.relative_to(args.folder)}: " + ", ".join(f"{n} {k}" for k, n in Counter(r["kind"] for r in done).items()), flush=True)
         if args.out:
             args.out.write_text(json.dumps(rows, indent=1) + "\n")
-    for title, of in (("scripts", [r for r in rows if "test" not in r]), ("tests", [r for r in rows if "test" in r])):
-        print(f"{title}: {len(of)}", *(f"  {n:5} {k}" for k, n in Counter(r["kind"] for r in of).most_common()), sep="\n")
+    if args.table:
+        args.table.write_text(table(rows), encoding="utf-8")
+    _print(rows)
     return 0
 
 
