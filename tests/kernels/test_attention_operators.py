@@ -150,3 +150,17 @@ def test_wrong_arguments_are_one_clear_sentence():
     a = randn(1, 8, 2, 64)
     with pytest.raises(InputError, match="dout must be"):
         attention_backward.attention_backward(randn(1, 9, 2, 64), a, a, a, a, torch.zeros(2, 8))
+
+
+def test_an_operator_is_called_by_its_name_however_often():
+    import tilelab.kernels as kernels
+
+    for name in ("gemm", "attention", "attention_backward", "decode", "sparse_mla"):
+        first, second = getattr(kernels, name), getattr(kernels, name)
+        assert first is second
+        assert callable(first)
+        assert callable(first.reference)
+    for name in kernels.__all__:
+        assert callable(getattr(kernels, name)), name
+    with pytest.raises(InputError, match="q must have 3 axes"):
+        kernels.decode(torch.zeros(2, 2), *[None] * 4)
