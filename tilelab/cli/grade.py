@@ -75,7 +75,7 @@ def _many(args: argparse.Namespace, puzzle: Any, paths: list[Path]) -> list[Any]
     from tilelab.grader.secret import load_key
 
     key = load_key(Path(args.key)) if args.key else None
-    folder = _folder(args.submissions)
+    folder = _folder(args.submissions, puzzle.id)
     seeds = [j.seed for j in jobs_of(puzzle.spec, folder, paths, key, args.seed)]
     done: dict[int, Any] = {}
     for i, report in grade_many(puzzle.spec, paths, device=args.device, seeds=seeds, scheduler=args.scheduler, workers=args.workers):
@@ -91,7 +91,7 @@ def _class(args: argparse.Namespace, puzzle: Any, paths: list[Path]) -> int:
     from tilelab.grader.similar import similar, works_of
 
     key = load_key(Path(args.key)) if args.key else None
-    folder, out = _folder(args.submissions), Path(args.out)
+    folder, out = _folder(args.submissions, puzzle.id), Path(args.out)
     if out.resolve().is_relative_to(folder.resolve()):
         raise InputError(f"--out {out} lies among the submissions", fix="give a folder elsewhere")
     jobs = jobs_of(puzzle.spec, folder, paths, key, args.seed)
@@ -109,12 +109,14 @@ def _class(args: argparse.Namespace, puzzle: Any, paths: list[Path]) -> int:
     return 0 if all(r["report"]["passed"] for r in results) else 1
 
 
-def _folder(submissions: list[str]) -> Path:
-    """The folder below which submissions have their names: the one that was given, or else where they all lie."""
-    paths = [Path(s) for s in submissions]
-    if len(paths) == 1 and paths[0].is_dir():
-        return paths[0]
-    return Path(os.path.commonpath([p if p.is_dir() else p.parent for p in paths]))
+def _folder(submissions: list[str], puzzle: str) -> Path:
+    """The folder below which submissions have their names: the one that was given, or where they all lie.
+
+    nbgrader's ``submitted/STUDENT/PUZZLE`` may be given as well: it is ``submitted`` then.
+    """
+    paths = [Path(s).absolute() for s in submissions]
+    common = Path(os.path.commonpath([p if p.is_dir() else p.parent for p in paths]))
+    return common.parents[1] if common.name == puzzle and len(common.parents) > 1 else common
 
 
 def _own(puzzle: Any, file: str) -> Any:

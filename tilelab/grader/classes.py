@@ -46,7 +46,7 @@ def jobs_of(spec: Spec, folder: Path, paths: Sequence[Path], key: Key | None, se
     """Return the jobs of a class. A student is the first part of the way from ``folder`` to a file: ``ada.py``, ``ada/01.ipynb``."""
     out = []
     for path in paths:
-        below = path.relative_to(folder)
+        below = path.absolute().relative_to(folder.absolute())
         student = unicodedata.normalize("NFC", below.parts[0] if len(below.parts) > 1 else below.stem)
         out.append(Job(path=path, name=below.as_posix(), student=student, seed=key.seed(spec.id, student) if key else seed))
     return out
