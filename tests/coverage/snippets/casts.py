@@ -11,7 +11,7 @@ FLOATS = {
 }  # fmt: skip
 SMALLER = {
     "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz, "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "float8_e8m0fnu": ml_dtypes.float8_e8m0fnu,
-    "float8_e4m3": ml_dtypes.float8_e4m3, "float8_e3m4": ml_dtypes.float8_e3m4, "float8_e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "float8_e3m4": ml_dtypes.float8_e3m4, "float8_e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
     "float6_e2m3fn": ml_dtypes.float6_e2m3fn, "float6_e3m2fn": ml_dtypes.float6_e3m2fn, "float4_e2m1fn": ml_dtypes.float4_e2m1fn,
 }  # fmt: skip
 INTS = {k: np.dtype(k) for k in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")}
@@ -112,5 +112,21 @@ def float4_store():
         with T.Kernel(1, threads=32):
             for i in T.Parallel(64):
                 O[i] = T.cast(A[i], T.float4_e2m1fn)
+
+    return k
+
+
+e4m3 = np.float32(EXACT).astype(ml_dtypes.float8_e4m3fn)
+
+
+@snippet(lambda A: {"O": A.astype(np.float32), "Q": (A.astype(np.float32) * 100).clip(-448, 448).astype(A.dtype)}, covers=["float8_e4m3"],
+         allow=("TL302",), A=e4m3)  # fmt: skip
+def e4m3_is_the_one_of_cuda():
+    @T.prim_func
+    def k(A: T.Tensor((64,), T.float8_e4m3), O: T.Tensor((64,), "float32"), Q: T.Tensor((64,), T.float8_e4m3)):
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(64):
+                O[i] = T.cast(A[i], "float32")
+                Q[i] = T.cast(T.cast(A[i], "float32") * 100.0, T.float8_e4m3)
 
     return k
