@@ -1,8 +1,8 @@
 """Makes what is generated of the puzzles: ``python -m tilelab.course.generate [--check] [--solved DIR]``.
 
-From each ``puzzles/NN_name/puzzle.py`` come ``solution.py`` and ``stub.py`` beside it, ``notebooks/NN_name.ipynb``
-(and ``notebooks/zh/``) and, where there is a book beside, its page ``book/road/NN_name.md``; they are committed, and a test holds them equal to a regeneration. Solved notebooks go to a
-build folder, where CI runs them.
+From each ``puzzles/NN_name/puzzle.py`` come ``solution.py`` and ``stub.py`` beside it, ``notebooks/NN_name.ipynb`` (and
+``notebooks/zh/``) and, where there is a book beside, its page ``book/road/NN_name.md``; they are committed, and a test holds them
+equal to a regeneration. Solved notebooks go to a build folder, where CI runs them.
 """
 
 from __future__ import annotations
