@@ -110,7 +110,7 @@ ATTRIBUTE_KEYS = frozenset(
         "threadblock_swizzle_pattern", "tl.min_blocks_per_sm", "tl.ws_pipeline_depth", "tl.ws_op_id", "warp_specialize", "tl.assume",
         "lexical_alloc_scope", "storage_alignment", "thread_extent", "kWarpSpecializationScope", "pragma_unroll_explicit",
         "pragma_unroll_factor", "async_scope", "async_commit_queue_scope", "async_wait_queue_scope", "async_wait_inflight_count",
-        "volatile_scope", "storage_scope", "warp_specialization_scope", "custom_warp_specialization", "tirx.assume",
+        "volatile_scope", "storage_scope", "reduce_scope", "warp_specialization_scope", "custom_warp_specialization", "tirx.assume",
     }
 )  # fmt: skip
 PROGRAM_ATTRS = frozenset(
