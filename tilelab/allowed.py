@@ -7,7 +7,8 @@ import re
 #: TVM operations with a meaning on a device: arithmetic, conversions, addresses, barriers, tensor-core instructions.
 _TIRX = """
 acos acosh address_of asin asinh assume atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor break_loop ceil clz
-continue_loop copysign cos cosh dp4a erf exp exp10 exp2 fabs floor fma fmod handle_add_byte_offset hypot if_then_else ignore_loop_partition isfinite
+continue_loop copysign cos cosh dp4a erf exp exp10 exp2 fabs floor fma fmod handle_add_byte_offset hypot if_then_else ignore_loop_partition
+isfinite
 isinf isnan ldexp large_uint_imm likely log log10 log1p log2 mma_fill mma_store nearbyint nextafter popcount pow
 ptx_arrive_barrier ptx_arrive_barrier_expect_tx ptx_commit_group ptx_cp_async ptx_cp_async_barrier ptx_cp_async_bulk
 ptx_init_barrier_thread_count ptx_ldg32 ptx_ldmatrix ptx_mma ptx_mma_sp ptx_wait_barrier ptx_wait_group create_barriers
