@@ -25,8 +25,10 @@ FAST = {
     "mla": lambda: mla.hopper.get_tir(128),
 }
 
+SLOW = {"backward", "sparse backward", "mla", "decode 8-bit"}
 
-@pytest.mark.parametrize("name", PORTABLE)
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in PORTABLE])
 def test_lowers_for_amd(name):
     source = tilelab.lower(PORTABLE[name](), target="gfx942").source
     assert "__global__" in source
@@ -38,7 +40,7 @@ def test_lowers_for_ampere():
     assert "mma_sync" in tilelab.lower(PORTABLE["gemm"](), target="sm_80").source
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in FAST])
 def test_the_fast_kernels_use_hopper(name):
     source = tilelab.lower(FAST[name](), target="sm_90").source
     for instruction in ("tma_load", "wgmma_", "warpgroup_reg" if name != "decode" else "arrive_and_expect_tx"):
