@@ -12,12 +12,23 @@ from typing import Any, get_type_hints
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tilelab.views import encode, palette, schema, style, words
-from tilelab.views import schema_pipeline, schema_program, schema_resources, schema_trace, schema_whatif  # isort: skip
+from tilelab.views import (
+    encode,
+    palette,
+    schema,
+    schema_pipeline,
+    schema_program,
+    schema_resources,
+    schema_trace,
+    schema_whatif,
+    style,
+    words,
+)
 
 OUT = Path(__file__).parent / "shared" / "generated.ts"
 _RECORDS = (
-    schema.Fact, schema.Conflict, schema.Place, schema.Arrays, schema.LayoutFrame, schema.LayoutThrough, schema.LayoutRecord, schema.LayoutData, schema.ViewRecord,
+    schema.Fact, schema.Conflict, schema.Place, schema.Arrays, schema.LayoutFrame, schema.LayoutThrough,
+    schema.LayoutRecord, schema.LayoutData, schema.ViewRecord,
     schema_trace.TraceFile, schema_trace.TraceSteps, schema_trace.TraceBuffer, schema_trace.TraceValue, schema_trace.TracePrint,
     schema_trace.TraceFinding, schema_trace.TraceOperand, schema_trace.TraceNan, schema_trace.TraceBreak, schema_trace.TraceWatch,
     schema_trace.TraceData, schema_trace.TraceViewRecord,

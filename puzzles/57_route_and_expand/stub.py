@@ -48,7 +48,7 @@ ids = np.array([[6], [2], [6], [0], [2]], np.int32)
 x = np.random.default_rng(0).standard_normal((5, 64), dtype=np.float32)
 counts, source, y = np.zeros(8, np.int32), np.zeros(5, np.int32), np.zeros((5, 64), np.float32)
 trace = tilelab.simulate(expand, ids, x, counts, source, y)
-print("counts", trace.outputs["counts"], "source", trace.outputs["source"])
+print("counts", trace.outputs.get("counts"), "source", trace.outputs.get("source"))
 trace.findings
 
 # %%

@@ -14,7 +14,6 @@ from tilelab import ir
 from tilelab.analysis.accesses import Binding, Frame, Guard
 from tilelab.analysis.text import text
 
-
 _QUICK_MS = 200
 
 
