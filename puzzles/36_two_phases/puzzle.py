@@ -9,10 +9,10 @@ puzzle = tilelab.puzzle("36")
 puzzle
 
 # %% [markdown] lang="en"
-# **Your kernel.** It runs as it stands, and sums nothing but the first tile. `s` has two stages, `full` two barriers; the first copy is started before the loop.
+# **Your kernel.** It runs as it stands, and adds nothing up. `s` has two stages, `full` two barriers; the first copy is started before the loop.
 
 # %% [markdown] lang="zh"
-# **你的内核。** 现在它就能运行，只是只加了第一个分块。`s` 有两级，`full` 有两个屏障；第一次复制在循环之前就已发起。
+# **你的内核。** 现在它就能运行，只是什么都没加。`s` 有两级，`full` 有两个屏障；第一次复制在循环之前就已发起。
 
 # %% tilelab={"role": "solution"}
 @tilelang.jit
@@ -31,10 +31,7 @@ def column_sum(A, rows: int = 32, cols: int = 64):
         if T.shuffle_elect(128):
             T.mbarrier_arrive(full[0])
         ### BEGIN SOLUTION
-        #| T.mbarrier_wait_parity(full[0], 0)
-        #| for i, j in T.Parallel(rows, cols):
-        #|     tile[i, j] = s[0, i, j]
-        #| T.reduce_sum(tile, total, dim=0, clear=False)  # and the other tiles?
+        #| T.mbarrier_wait_parity(full[0], 0)  # the first tile is there: add it up, and while you do, let the next one come
         for k in T.serial(tiles):
             if k + 1 < tiles:
                 T.tma_copy(

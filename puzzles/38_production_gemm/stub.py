@@ -9,10 +9,10 @@ puzzle = tilelab.puzzle("38")
 puzzle
 
 # %% [markdown] lang="en"
-# **Your kernel.** It runs as it stands, is right, and earns no points for counts: it has the tiles of puzzle 25. Make it fast.
+# **Your kernel.** It runs as it stands, and returns zeros: the walk along K is missing, and the tiles are those of puzzle 25. Make it right, then fast.
 
 # %% [markdown] lang="zh"
-# **你的内核。** 现在它就能运行，也正确，但计数一分不得：它还是第 25 题的分块。让它快起来。
+# **你的内核。** 现在它就能运行，只是返回零：沿 K 的循环还没有，分块也还是第 25 题的。先让它正确，再让它快起来。
 
 # %% tilelab={"role": "solution"}
 @tilelang.jit
@@ -27,11 +27,7 @@ def matmul(A, B, block_m: int = 128, block_n: int = 128, block_k: int = 32, stag
         c = T.alloc_fragment((block_m, block_n), "float32")
         T.use_swizzle(group)
         T.clear(c)
-        for k in T.Pipelined(T.ceildiv(K, block_k), num_stages=stages):
-            T.copy(A[by * block_m, k * block_k], a)
-            T.copy(B[bx * block_n, k * block_k], b)
-            T.gemm(a, b, c, transpose_B=True)
-        T.copy(c, C[by * block_m, bx * block_n])
+        T.copy(c, C[by * block_m, bx * block_n])  # before that, the walk along K
     return C
 
 

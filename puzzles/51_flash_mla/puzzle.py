@@ -100,9 +100,9 @@ def flash_mla(Q, KV, heads: int = 64, tokens: int = 64):
         else:
             T.clear(o1)
             for n in T.serial(steps):
-                ### BEGIN SOLUTION
-                #| T.mbarrier_wait_parity(made[0], n % 2)  # the weights are there: what is to be done with them?
                 T.mbarrier_wait_parity(made[0], n % 2)
+                ### BEGIN SOLUTION
+                #| # The weights are there: what is to be done with them?
                 for i, j in T.Parallel(heads, 256):
                     o1[i, j] *= shrink[i]
                 T.gemm(p, right, o1)

@@ -100,7 +100,8 @@ def flash_mla(Q, KV, heads: int = 64, tokens: int = 64):
         else:
             T.clear(o1)
             for n in T.serial(steps):
-                T.mbarrier_wait_parity(made[0], n % 2)  # the weights are there: what is to be done with them?
+                T.mbarrier_wait_parity(made[0], n % 2)
+                # The weights are there: what is to be done with them?
                 T.mbarrier_arrive(used[0])
                 T.mbarrier_arrive(free[0])
             T.mbarrier_wait_parity(made[0], steps % 2)

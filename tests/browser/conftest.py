@@ -22,7 +22,8 @@ FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-co
 GRID_LEFT, GRID_TOP = 32, 20  # pixels that a grid keeps for the names of its rows and columns
 LOCAL = {"localhost", "127.0.0.1", ""}
 # What a browser or Lab says in any notebook, with or without TileLab.
-NOISE = re.compile(r"shortcut because it collides|yjs#509|was preloaded|Menu entry for command|favicon|translation|Failed to load resource")
+# "widget model not found": a saved view asks for its model before the new kernel has made it; JupyterLab then shows the saved picture.
+NOISE = re.compile(r"widget model not found|shortcut because it collides|yjs#509|was preloaded|Menu entry for command|favicon|translation|Failed to load resource")
 
 
 @dataclass

@@ -65,7 +65,7 @@ def test_a_file_has_the_format_of_its_suffix(cli, kernel, tmp_path, suffix, star
 def test_what_cannot_be_shown_is_one_line(cli, kernel, tmp_path):
     (tmp_path / "file").write_text("")
     for args, says in (
-        (("memory", kernel), "no view is called 'memory'. there is layout"),
+        (("memory", kernel), "no view is called 'memory'. there is conflict, layout"),
         (("layout", kernel, *SIZES, "--buffer", "nothing"), "no buffer with a layout is called 'nothing'"),
         (("layout", kernel, *SIZES, "-o", tmp_path / "file" / "x.svg"), "cannot write"),
         (("layout", f"{tmp_path}/missing.py::f"), "missing.py"),

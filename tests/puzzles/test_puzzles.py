@@ -40,7 +40,7 @@ def test_the_prose_is_whole(p, lang):
 @EACH
 def test_chinese_paragraphs_are_not_hard_wrapped(p):
     lines = (p.folder / "README.zh.md").read_text("utf-8").split("\n")
-    text = re.compile(r"^[^#|\-!<\s]")
+    text = re.compile(r"^(?!\d+\. )[^#|\-!<\s]")
     assert not [a for a, b in itertools.pairwise(lines) if text.match(a) and text.match(b)]
 
 
@@ -74,8 +74,10 @@ def test_notebooks_are_valid_and_their_cells_are_jupytexts(p, lang):
 @EACH
 def test_no_notebook_or_stub_gives_the_solution_away(p):
     code = p.source().split(percent.BEGIN)[1].split(percent.END)[0]
-    secret = [line.strip() for line in code.split("\n") if line.strip() and not line.strip().startswith((percent.STARTER, "#"))]
-    assert secret
+    plain = re.compile(r"(for|if|else|with|while)\b.*:$|[)\]]*$|.*\($|\w+ = T\.alloc_")  # headers and brackets give nothing away
+    lines = [line for line in map(str.strip, code.split("\n")) if line and not line.startswith((percent.STARTER, "#"))]
+    assert lines
+    secret = [line for line in lines if not plain.match(line)] or lines  # … unless they are all there is
     if p.spec.kind == "debug":  # the lines may be there, though not as they should stand
         solved = "\n".join(line for line in code.split("\n")[1:] if not line.strip().startswith(percent.STARTER)).rstrip()
         assert solved not in p.stub()
